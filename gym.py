@@ -1,0 +1,364 @@
+"""The environment: many kernels in, verdicts out, over all GPUs (or Triton's interpreter where there is none).
+
+    python gym.py level1/3 my_kernel.py             judge one kernel, print a report
+    python gym.py toy/test/17 my_kernel.py --json   the verdict as JSON
+    python gym.py level2/1 reference --any-code     the task judged against itself: must say 1.00
+
+One referee process per device (`kernelbench/judge.py`), each with several contestants at a time; an identical text for the same task is
+judged once per batch; a dead referee is restarted and its jobs are retried once.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from tqdm import tqdm
+
+from kernelbench import Task, TaskError, load_tasks
+from kernelbench.judge import Options, Verdict
+
+BOOT = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from multiprocessing.connection import Connection
+connection = Connection(int(sys.argv[2]))
+from kernelbench.judge import serve
+serve(connection, *connection.recv())
+"""
+
+
+class GymError(RuntimeError):
+    """The gym cannot work here; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to judge: `code` is Python source that defines ModelNew, or None where an answer held no code."""
+
+    task: Task
+    code: str | None
+
+
+def reference_code(task: Task) -> str:
+    """The task's own model under the name ModelNew: what A/A runs and the self-judging of tasks submit (with any_code)."""
+    return f"{task.source}\n\nclass ModelNew(Model):\n    pass\n"
+
+
+class Gym:
+    """Judges jobs. A context manager; safe to use from one thread at a time.
+
+    device: "cuda", "cpu" or None (GPUs if there are any); workers: contestants at a time per device; seed: fixes the secret key of all
+    random inputs (None: a fresh random key); any_code: no Triton kernel of its own is no offence; options: see `judge.Options`.
+    """
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        workers: int | None = None,
+        seed: int | None = None,
+        any_code: bool = False,
+        options: Options | None = None,
+    ):
+        gpus = torch.cuda.device_count()
+        self.device = device or ("cuda" if gpus else "cpu")
+        if self.device == "cuda" and not gpus:
+            raise GymError("No GPU is visible here; use device cpu (Triton's interpreter, simulated times).")
+        cores = os.cpu_count() or 1
+        seats = gpus if self.device == "cuda" else 1
+        workers = workers or (max(2, min(16, cores // seats)) if self.device == "cuda" else max(1, cores))
+        key = secrets.token_bytes(32) if seed is None else hashlib.sha256(f"gym {seed}".encode()).digest()
+        self.options = options or Options(any_code=any_code)
+        self.queue, self.ready = deque(), threading.Condition()
+        self.seats = [
+            _Seat(self, i if self.device == "cuda" else None, (self.device, key, self.options, workers))
+            for i in range(seats)
+        ]
+        for seat in self.seats:
+            seat.start()
+
+    def evaluate(self, jobs: Sequence[Job], progress: bool = False) -> list[Verdict]:
+        """The verdicts of `jobs`, in their order. Raises GymError when no referee can be started."""
+        verdicts: list[Verdict | None] = [None] * len(jobs)
+        for index, verdict in tqdm(
+            self.as_completed(jobs), total=len(jobs), desc="judging", unit="kernel", disable=not progress, leave=False
+        ):
+            verdicts[index] = verdict
+        return verdicts
+
+    def as_completed(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
+        """(index, verdict) as they come; an identical text for the same task is judged once."""
+        same: dict[tuple[str, str | None], list[int]] = {}
+        for i, job in enumerate(jobs):
+            same.setdefault((job.task.key, job.code), []).append(i)
+        done: deque = deque()
+        with self.ready:
+            for indices in same.values():
+                self.queue.append(_Ticket(jobs[indices[0]], indices, done))
+            self.ready.notify_all()
+        for _ in range(len(same)):
+            with self.ready:
+                while not done:
+                    if all(seat.broken for seat in self.seats):
+                        self.queue.clear()
+                        raise GymError(f"No referee could be started: {self.seats[0].broken}")
+                    self.ready.wait(1.0)
+                ticket, verdict = done.popleft()
+            for index in ticket.indices:
+                yield index, verdict
+
+    def close(self):
+        for seat in self.seats:
+            seat.stop()
+
+    def __enter__(self) -> "Gym":
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@dataclass
+class _Ticket:
+    job: Job
+    indices: list[int]
+    done: deque
+    tries: int = 0
+
+
+class _Seat(threading.Thread):
+    """Drives one referee process: keeps `workers` jobs in flight there, restarts it when it dies."""
+
+    def __init__(self, gym: Gym, gpu: int | None, setup: tuple):
+        super().__init__(daemon=True)
+        self.gym, self.gpu, self.setup, self.broken, self.stopped, self.process = gym, gpu, setup, None, False, None
+
+    def _start_referee(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        env = dict(os.environ)
+        if self.gpu is not None:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            env["CUDA_VISIBLE_DEVICES"] = visible.split(",")[self.gpu] if visible else str(self.gpu)
+        command = [sys.executable, "-c", BOOT, str(Path(__file__).resolve().parent), str(theirs.fileno())]
+        self.process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        theirs.close()
+        connection = Connection(ours.detach())
+        connection.send(self.setup)
+        word, text = connection.recv()
+        if word != "ready":
+            raise GymError(text)
+        return connection
+
+    def run(self):
+        failures = 0
+        while not self.stopped and failures < 3:
+            flying: dict[int, _Ticket] = {}
+            try:
+                connection = self._start_referee()
+                self._drive(connection, flying)
+            except (EOFError, OSError, GymError, pickle.UnpicklingError) as error:
+                failures += 1
+                self._again(flying, str(error) or "the referee died")
+        self.broken = self.broken or "stopped"
+
+    def _again(self, flying: dict[int, _Ticket], reason: str):
+        """What was in flight in a referee that died is judged once more, then given up as gym_error."""
+        if self.stopped:
+            return
+        self.process.kill()
+        with self.gym.ready:
+            for ticket in flying.values():
+                ticket.tries += 1
+                if ticket.tries < 2:
+                    self.gym.queue.appendleft(ticket)
+                else:
+                    ticket.done.append(
+                        (ticket, Verdict(message=f"the referee died while judging this kernel: {reason}"))
+                    )
+            if not flying:
+                self.broken = reason
+            self.gym.ready.notify_all()
+
+    def _drive(self, connection: Connection, flying: dict[int, _Ticket]):
+        number, workers = 0, self.setup[-1]
+        while not self.stopped:
+            with self.gym.ready:
+                if not flying:
+                    self.gym.ready.wait_for(lambda: self.gym.queue or self.stopped)
+                while self.gym.queue and len(flying) < workers and not self.stopped:
+                    ticket = self.gym.queue.popleft()
+                    number += 1
+                    flying[number] = ticket
+                    connection.send((number, ticket.job.task, ticket.job.code))
+            if flying and connection.poll(0.05):
+                which, verdict = connection.recv()
+                ticket = flying.pop(which)
+                with self.gym.ready:
+                    ticket.done.append((ticket, verdict))
+                    self.gym.ready.notify_all()
+        connection.close()
+
+    def stop(self):
+        self.stopped = True
+        with self.gym.ready:
+            self.gym.ready.notify_all()
+        self.join(10)
+        if self.process:
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What the model reads
+
+HEADS = {
+    "no_code": "No code: answer with one complete ```python block that defines class ModelNew.",
+    "compile_error": "The code does not compile.",
+    "runtime_error": "The code fails when it runs.",
+    "wrong": "The output is wrong.",
+    "hack": "Not accepted: the work must be done by your own Triton kernels.",
+    "timeout": "Too slow: the run was ended.",
+    "unsupported": "This cannot run on the machine that judges.",
+    "gym_error": "The judging failed through no fault of the code.",
+}
+
+
+def feedback(verdict: Verdict, budget: int, count: Callable[[str], int], brief: bool = False) -> str:
+    """The text about its kernel that the model reads; count(text) <= budget (tokens, as `count` counts them).
+
+    brief: the one-line form of the tiny policy. The reward number is never shown.
+    """
+    if verdict.status == "correct":
+        if brief:
+            return f"correct, speed-up {verdict.speedup:.1f}, coverage {verdict.coverage:.1f}"
+        head = (
+            f"Correct. Your kernels take {verdict.kernel_ms:.4g} ms, PyTorch {verdict.reference_ms:.4g} ms: speed-up {verdict.speedup:.2f}. "
+            f"Your own Triton kernels do {verdict.coverage:.0%} of the GPU time."
+        )
+        rows = [
+            f"{k['ms']:9.4f} ms {k['share']:6.1%} {k['launches']:5.3g} x  {'yours  ' if k['own'] else 'library'}  {k['name'][:60]}"
+            for k in verdict.kernels
+        ]
+        body = "\n".join(["GPU time per forward:", *rows])
+        tail = "Make it faster: fuse more operators into your own kernels, and move less memory."
+    else:
+        if brief:
+            return "hack: no own kernel" if verdict.status == "hack" else BRIEF[verdict.status]
+        head, body, tail = HEADS[verdict.status], verdict.message, "Correct it and answer with the whole code again."
+    text = "\n\n".join(part for part in (head, body, tail) if part)
+    if count(text) <= budget:
+        return text
+    low, high = 0, len(body)  # the most of the body, from both ends, that fits
+    while low < high:
+        keep = (low + high + 1) // 2
+        low, high = (keep, high) if count(_clipped(head, body, tail, keep)) <= budget else (low, keep - 1)
+    text = _clipped(head, body, tail, low)
+    while text and count(text) > budget:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
+BRIEF = {
+    "no_code": "no code",
+    "compile_error": "compile error",
+    "runtime_error": "runtime error",
+    "wrong": "wrong output",
+}
+BRIEF |= {"timeout": "timeout", "unsupported": "unsupported", "gym_error": "gym error"}
+
+
+def _clipped(head: str, body: str, tail: str, keep: int) -> str:
+    body = f"{body[: (keep + 1) // 2]}\n...\n{body[len(body) - keep // 2 :]}" if keep else "..."
+    return "\n\n".join((head, body, tail))
+
+
+def report(verdict: Verdict) -> str:
+    """The verdict for people."""
+    lines = [f"{verdict.status}" + (f" ({verdict.hack})" if verdict.hack else "")]
+    if verdict.kernel_ms:
+        low, high = verdict.speedup_ci or (verdict.speedup, verdict.speedup)
+        speed = f"speed-up {verdict.speedup:.2f} [{low:.2f}, {high:.2f}]" if verdict.correct else "no speed-up counts"
+        lines.append(
+            f"{verdict.kernel_ms:.4f} ms against {verdict.reference_ms:.4f} ms ({verdict.baseline}, {verdict.timing}): {speed}"
+        )
+        lines.append(f"coverage {verdict.coverage:.1%} (raw {verdict.coverage_raw:.1%})")
+        for k in verdict.kernels:
+            bar = "#" * round(30 * k["share"])
+            lines.append(
+                f"  {k['ms']:9.4f} ms {k['launches']:5.3g} x {'own' if k['own'] else 'lib'} {bar:30} {k['name'][:50]}"
+            )
+    if verdict.message:
+        lines.append(verdict.message)
+    off = [f"{layer}: {state}" for layer, state in verdict.sandbox.items() if state != "on"]
+    lines.append(
+        f"on {verdict.device}, {verdict.seconds.get('total', 0):.2f} s"
+        + (f"; sandbox off: {'; '.join(off)}" if off else "")
+    )
+    return "\n".join(lines)
+
+
+@dataclass
+class Args:
+    """Judge one kernel."""
+
+    task: tyro.conf.Positional[str]
+    """The task: level1/3, toy/test/17, or a file in KernelBench's format."""
+    kernel: tyro.conf.Positional[str]
+    """A file that defines ModelNew, or the word `reference`: the task's own model (use with --any-code)."""
+    json: bool = False
+    """Print the verdict as JSON."""
+    any_code: bool = False
+    """Judge code without a Triton kernel of its own too (tasks against themselves, torch.compile)."""
+    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    """Where kernels run; by default the GPU if there is one, else Triton's interpreter with simulated times."""
+    seed: int | None = None
+    """Fixes the random inputs; by default they are new in every run."""
+    tolerance: float | None = None
+    """Relative tolerance instead of 1e-4 (fp32) or 1e-2 (fp16, bf16)."""
+
+
+def main(args: Args) -> int:
+    device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        tasks = load_tasks(args.task, device=device)
+        if len(tasks) != 1:
+            raise TaskError(f"{args.task} names {len(tasks)} tasks; name one, such as {tasks[0].name}.")
+        path = Path(args.kernel)
+        if args.kernel != "reference" and not path.is_file():
+            raise TaskError(f"There is no file {args.kernel}; give a file that defines class ModelNew.")
+        code = (
+            reference_code(tasks[0])
+            if args.kernel == "reference"
+            else path.read_text(encoding="utf-8", errors="replace")
+        )
+        with Gym(
+            device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance)
+        ) as gym:
+            verdict = gym.evaluate([Job(tasks[0], code)])[0]
+    except (TaskError, GymError) as error:
+        print(f"gym.py: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(verdict.to_json(), indent=2) if args.json else report(verdict))
+    return 0 if verdict.correct else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(tyro.cli(Args, description=__doc__)))

@@ -1,0 +1,84 @@
+"""Is an output right? Tolerances by dtype and relative to the scale of the expected output."""
+
+import math
+
+import torch
+
+TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+
+
+def mismatch(output: torch.Tensor, expected: torch.Tensor, tolerance: float | None = None) -> str | None:
+    """None where `output` is right, else where, how many and how far it is wrong.
+
+    Floats: |o - e| <= tol (min(1, rms(e)) + |e|) everywhere, and rms(o - e) <= tol std(e) (or a few roundings of rms(e)): an output of
+    tiny or nearly constant values is held to its own scale, so that zeros, a constant or the input itself never pass for it.
+    Integers and booleans: equal. Non-finite expected values must be met exactly. Compared in chunks, in float64 on the CPU.
+    """
+    if output.shape != expected.shape:
+        return f"the output has shape {tuple(output.shape)}, expected {tuple(expected.shape)}"
+    if output.dtype != expected.dtype:
+        return f"the output has dtype {str(output.dtype)[6:]}, expected {str(expected.dtype)[6:]}"
+    if expected.numel() == 0:
+        return None
+    o_flat, e_flat = output.reshape(-1), expected.reshape(-1)
+    if not expected.dtype.is_floating_point and not expected.dtype.is_complex:
+        wrong = o_flat != e_flat
+        return _where(wrong, o_flat, e_flat, expected.shape) if wrong.any() else None
+    tol = tolerance or TOLERANCE.get(expected.dtype, 1e-4)
+    wide = torch.float64 if expected.device.type == "cpu" else torch.float32
+    finite = torch.isfinite(e_flat)
+    values = e_flat if finite.all() else e_flat[finite]
+    if values.numel():
+        total = values.numel()
+        mean = values.sum(dtype=torch.float64) / total
+        square = sum(c.to(wide).square().sum(dtype=torch.float64) for c in values.split(1 << 26)) / total
+        rms, std = square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item()
+    else:
+        rms = std = 0.0
+    error = 0.0
+    for o, e in zip(o_flat.split(1 << 26), e_flat.split(1 << 26)):
+        o, e = o.to(wide), e.to(wide)
+        good = torch.isfinite(e)
+        wrong = torch.where(
+            good, ~((o - e).abs() <= tol * (min(1.0, rms) + e.abs())), ~((o == e) | (o.isnan() & e.isnan()))
+        )
+        if wrong.any():
+            return _where(wrong, o, e, expected.shape)
+        error += torch.where(good, o - e, 0).square().sum(dtype=torch.float64).item()
+    error = math.sqrt(error / expected.numel())
+    allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
+    if values.numel() > 1 and error > allowed:
+        return f"the output's error (rms {error:.3g}) is large beside the spread of the expected values (std {std:.3g}, scale {rms:.3g})"
+    return None
+
+
+def _where(wrong, o, e, shape) -> str:
+    i = int(wrong.to(torch.uint8).argmax())
+    index = (
+        tuple(int(n) for n in torch.unravel_index(torch.tensor(i), shape))
+        if wrong.numel() == math.prod(shape)
+        else f"flat {i}"
+    )
+    worst = (o.double() - e.double()).abs().nan_to_num(nan=math.inf).max().item()
+    got, want = o[i].item(), e[i].item()
+    text = f"{int(wrong.sum())} of {wrong.numel()} values are wrong, the first at {index}: got {got:.6g}, expected {want:.6g}"
+    return text + f" (largest difference {worst:.3g})"
+
+
+def structure(output, expected) -> str | None:
+    """None where two flattened outputs have the same form."""
+    if isinstance(output, list) != isinstance(expected, list) or isinstance(output, dict) != isinstance(expected, dict):
+        kinds = [
+            f"{len(t)} outputs" if isinstance(t, list) else "one tensor" if isinstance(t, dict) else repr(t)
+            for t in (output, expected)
+        ]
+        return f"the forward returned {kinds[0]}, expected {kinds[1]}"
+    if isinstance(expected, list):
+        if len(output) != len(expected):
+            return f"the forward returned {len(output)} outputs, expected {len(expected)}"
+        return next((m for m in map(structure, output, expected) if m), None)
+    return (
+        None
+        if isinstance(expected, dict) or output == expected
+        else f"the forward returned {output!r}, expected {expected!r}"
+    )

@@ -1,0 +1,352 @@
+"""The untrusted side: the process that runs one candidate on request, and the zygote from which such processes are forked.
+
+A zygote is started by the referee (`judge.py`) with exec, imports torch and triton once, never touches CUDA, knows nothing of any task
+and has no secret in its environment. Each evaluation gets a fresh fork of it, confined by `sandbox.py`. The two sides exchange
+length-prefixed JSON over a socket, and tensors through memory that the other side opens: a memfd on the CPU, a CUDA allocation of its own
+(CUDA IPC) on a GPU. Nothing is ever unpickled. Everything said by a contestant (times, kernel names) is a claim; what the referee believes
+is decided in `judge.py`.
+"""
+
+import gc
+import importlib
+import importlib.util
+import math
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+
+import torch
+
+from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, unflatten
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# The contestant
+
+
+def explain(error: BaseException, path: str, limit: int = 3000) -> dict:
+    """An exception of the candidate as plain data: its class, its line in the candidate's file, its text (with its causes)."""
+    text, line, seen = [], None, error
+    while seen is not None:
+        for frame in traceback.extract_tb(seen.__traceback__):
+            if frame.filename == path:
+                line = frame.lineno
+                where = f"line {frame.lineno}, in {frame.name}: {frame.line}"
+                text += [where] if where not in text else []
+        message = f"{type(seen).__name__}: {seen}".strip()
+        text += [message] if message not in text else []
+        seen = seen.__cause__
+    text = "\n".join(text)
+    if len(text) > limit:
+        text = f"{text[: limit // 2]}\n...\n{text[-limit // 2 :]}"
+    return {
+        "type": type(error).__name__,
+        "line": line,
+        "text": text,
+        "compile": any(c.__name__ in COMPILE_ERRORS for c in type(error).__mro__),
+    }
+
+
+COMPILE_ERRORS = {
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "UnsupportedLanguageConstruct",
+    "SyntaxError",
+    "ImportError",
+    "PTXASError",
+}
+
+
+class Contestant:
+    """Answers the referee's commands about one candidate."""
+
+    def __init__(self, channel: Channel, config: dict):
+        self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
+        self.opened, self.launches, self.knocked = Opened(self.device), {}, None
+        if self.device == "cuda":
+            torch.cuda.init()
+            torch.cuda.set_device(0)
+            torch.cuda.set_per_process_memory_fraction(config.get("memory_fraction", 0.9))
+        for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
+            backend.allow_tf32 = config.get("tf32", False)
+        torch.set_grad_enabled(False)
+
+    def serve(self):
+        while True:
+            message, fds = self.channel.recv()
+            kept.clear()
+            try:
+                reply, fds = getattr(self, "do_" + message["do"])(message, fds)
+            except Exception as error:  # noqa: BLE001 the candidate's, whatever it is
+                reply, fds = {"error": explain(error, self.path)}, []
+            self.channel.send(reply, fds)
+            for fd in fds:
+                os.close(fd)
+
+    def do_load(self, message, fds):
+        """Import the candidate's file."""
+        spec = importlib.util.spec_from_file_location("candidate", self.path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["candidate"] = module
+        spec.loader.exec_module(module)
+        self.cls = getattr(module, message["entry"])
+        return {}, []
+
+    def do_build(self, message, fds):
+        """Construct the model: every parameter and buffer whose name and shape match gets the reference's value as it is registered on
+        the root, so that layouts derived in `__init__` see it; with no weights given, by seed alone."""
+        tensors = self.opened.tensors(message["shared"], fds)
+        weights = dict(zip(message["names"], tensors))
+        args = unflatten(message["init"], tensors[len(weights) :])
+        args, kwargs = (args["args"], args["kwargs"]) if isinstance(args, dict) else (args, {})
+        used = set()
+
+        def take(root, prefix=None):
+            for name, slot in [*root.named_parameters(), *root.named_buffers()]:
+                if (prefix is None or name == prefix or name.startswith(prefix + ".")) and name not in used:
+                    if name in weights and weights[name].shape == slot.shape:
+                        slot.data.copy_(weights[name])
+                        used.add(name)
+
+        original = self.cls.__setattr__
+
+        def set_and_take(root, name, value):
+            original(root, name, value)
+            if isinstance(value, (torch.nn.Module, torch.nn.Parameter)) and "_parameters" in root.__dict__:
+                take(root, name)
+
+        torch.manual_seed(message["seed"])
+        if weights:
+            self.cls.__setattr__ = set_and_take
+        try:
+            model = self.cls(*args, **kwargs)
+        finally:
+            if weights:
+                self.cls.__setattr__ = original
+        self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
+        if isinstance(model, torch.nn.Module) and weights:
+            take(self.model)
+        return {"unmatched": sorted(set(weights) - used)}, []
+
+    def _around(self, launch, run):
+        """Every Triton launch of a command passes here: counted, and disabled where it is knocked out."""
+        own = launch.own_file == self.path
+        key = (launch.name, own)
+        self.launches[key] = self.launches.get(key, 0) + 1
+        if not own or launch.name != self.knocked:
+            return run()
+        before = [t.clone() for t in launch.tensors]
+        run()
+        for t, old in zip(launch.tensors, before):
+            changed = t != old
+            if (
+                t.dtype.is_floating_point
+            ):  # finite, of either sign, from tame to very large: nothing cancels it by accident
+                top = min(6.0, math.log10(torch.finfo(t.dtype).max) - 0.5)
+                noise = torch.randn(t.shape, device=t.device).sign() * 10 ** torch.empty(
+                    t.shape, device=t.device
+                ).uniform_(1, top)
+            elif t.dtype == torch.bool:
+                noise = ~t
+            else:
+                noise = torch.randint(0, 100, t.shape, device=t.device)
+            t.copy_(torch.where(changed, noise.to(t.dtype), t))
+        return None
+
+    def do_call(self, message, fds):
+        """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
+        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        self.launches, self.knocked = {}, message.get("knock")
+        torch.manual_seed(message["seed"])
+        reply = {}
+        with watch(self.device, self._around):
+            if self.device == "cpu":
+                from kernelbench import simulate
+
+                with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter:
+                    output = self.model(*inputs)
+                rows = [[k["name"], float(k["ms"]), int(k["launches"]), bool(k["own"])] for k in meter.kernels]
+                reply |= {"ms": meter.ms, "kernels": rows}
+            else:
+                output = self.model(*inputs)
+                torch.cuda.synchronize()
+        reply["launches"] = [[name, own, n] for (name, own), n in self.launches.items()]
+        return self._outputs([output], reply)
+
+    def do_block(self, message, fds):
+        """`calls` forwards over as many fresh inputs, L2 flushed before each; event times in ms, and all outputs."""
+        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        flush = torch.empty(max(message["flush"], 4), dtype=torch.uint8, device=self.device)
+        start, end = ([torch.cuda.Event(enable_timing=True) for _ in inputs] for _ in range(2))
+        outputs = []
+        torch.manual_seed(message["seed"])
+        torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
+        for i, given in enumerate(inputs):
+            flush.zero_()
+            start[i].record()
+            outputs.append(self.model(*given))
+            end[i].record()
+        torch.cuda.synchronize()
+        return self._outputs(outputs, {"ms": [a.elapsed_time(b) for a, b in zip(start, end)]})
+
+    def do_profile(self, message, fds):
+        """torch.profiler's CUDA rows over the calls: name, ms per call, launches per call."""
+        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as prof:
+            for given in inputs:
+                self.model(*given)
+            torch.cuda.synchronize()
+        rows = {}
+        for event in prof.events():
+            if event.device_type == torch.autograd.DeviceType.CUDA and not event.is_user_annotation:
+                row = rows.setdefault(event.name, [0.0, 0])
+                row[0] += event.time_range.elapsed_us() / 1e3 / len(inputs)
+                row[1] += 1 / len(inputs)
+        return {"rows": [[name, ms, n] for name, (ms, n) in rows.items()]}, []
+
+    def _outputs(self, outputs: list, reply: dict):
+        tensors = []
+        reply["tree"] = [flatten(o, tensors) for o in outputs]
+        if self.device == "cuda":
+            wrong = [t for t in tensors if t.device.type != "cuda"]
+            if wrong:
+                raise TypeError("the output is on the CPU; it must stay on the GPU")
+            return reply | {"shared": export(tensors)}, []
+        shared = Shared(tensors, "cpu")
+        return reply | {"shared": shared.spec}, shared.fds
+
+
+class watch:
+    """While active, every Triton launch (any syntax) goes through around(launch, run)."""
+
+    def __init__(self, device: str, around):
+        self.device, self.around = device, around
+
+    def __enter__(self):
+        from kernelbench import simulate
+
+        if self.device == "cpu":
+            simulate.around = self.around
+            return
+        from triton.backends.nvidia.driver import CudaLauncher
+
+        self.launcher, self.original, around = CudaLauncher, (CudaLauncher.__init__, CudaLauncher.__call__), self.around
+
+        def init(launcher, src, metadata):
+            self.original[0](launcher, src, metadata)
+            launcher.drkernel = (
+                metadata.name,
+                getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None),
+            )
+
+        def call(launcher, *args):
+            name, code = getattr(launcher, "drkernel", ("?", None))
+            tensors = [getattr(a, "base", a) for a in args]
+            tensors = [t for t in tensors if isinstance(t, torch.Tensor)]
+            return around(
+                simulate.Launch(name, code.co_filename if code else "", tensors),
+                lambda: self.original[1](launcher, *args),
+            )
+
+        CudaLauncher.__init__, CudaLauncher.__call__ = init, call
+
+    def __exit__(self, *_):
+        if self.device == "cpu":
+            from kernelbench import simulate
+
+            simulate.around = None
+        else:
+            self.launcher.__init__, self.launcher.__call__ = self.original
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# The zygote
+
+
+def zygote(fd: int, device: str):
+    """Fork a confined contestant for each {"job", "config"} that arrives (with its socket), report each death as {"exit": job, ...}."""
+    from kernelbench import sandbox, simulate
+
+    torch.set_num_threads(1)
+    if device == "cpu":
+        simulate.install()
+        _rehearse(simulate)
+    else:
+        for name in ("torch.profiler", "triton.compiler", "triton.backends.nvidia.driver"):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != root]
+    control, children = Channel(socket.socket(fileno=fd)), {}
+    wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_w)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    control.send({"ready": os.getpid()})
+    while True:
+        ready, _, _ = select.select([control.sock, wake_r], [], [])
+        if wake_r in ready:
+            os.read(wake_r, 4096)
+        while children:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                break
+            if pid in children:
+                control.send({"exit": children.pop(pid), "code": os.waitstatus_to_exitcode(status)})
+        if control.sock not in ready:
+            continue
+        try:
+            message, fds = control.recv()
+        except Closed:
+            os._exit(0)
+        if "kill" in message:
+            for pid, job in children.items():
+                if job == message["kill"]:
+                    os.kill(pid, signal.SIGKILL)  # the first process of its PID namespace: all descendants die with it
+            continue
+        off = sandbox.isolate()
+        pid = os.fork()
+        if pid:
+            children[pid] = message["job"]
+            os.close(fds[0])
+            continue
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        config = message["config"]
+        layers = sandbox.confine(config["folder"], {fds[0]}, device, off)
+        channel = Channel(socket.socket(fileno=fds[0]))
+        try:
+            channel.send({"sandbox": layers})
+            Contestant(channel, config).serve()
+        except Closed:
+            os._exit(0)
+        finally:
+            os._exit(1)
+
+
+def _rehearse(simulate):
+    """One whole evaluation before serving: torch's dispatch modes and the interpreter import some 900 modules on first use, which every
+    child would pay for otherwise."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def add_one(x_ptr, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n)
+        x = tl.sigmoid(x) + tl.sum(tl.exp(x)) + tl.max(x, axis=0)
+        tl.store(x_ptr + i, x + 1, mask=i < n)
+
+    class Rehearsal(torch.nn.Module):
+        def forward(self, x):
+            add_one[(2,)](x, x.numel(), BLOCK=64)
+            return torch.softmax(torch.relu(x) * 2, dim=0)
+
+    model = Rehearsal()
+    for _ in range(2):
+        with torch.no_grad(), simulate.Meter(simulate.DEVICES["H200"], __file__):
+            model(torch.randn(100))

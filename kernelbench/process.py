@@ -1,0 +1,178 @@
+"""The referee's side of the processes that run candidates: the zygote, its forks, and who may use the GPU when."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from kernelbench import sandbox
+from kernelbench.wire import BadMessage, Channel, Closed
+
+
+class Stop(Exception):
+    """The evaluation ends here with this status."""
+
+    def __init__(self, status: str, message: str, hack: str | None = None):
+        super().__init__(message)
+        self.status, self.message, self.hack = status, message, hack
+
+
+class Fault(Exception):
+    """The gym's own failure (a task that cannot run, a dead zygote): a gym_error, never a reward."""
+
+
+class Zygote:
+    """The process whose forks are the contestants."""
+
+    BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from kernelbench.contestant import zygote; zygote(int(sys.argv[2]), sys.argv[3])"
+
+    def __init__(self, device: str):
+        ours, theirs = socket.socketpair()
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.BOOT, root, str(theirs.fileno()), device],
+            pass_fds=[theirs.fileno()],
+            env=sandbox.environment(device),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.control, self.lock, self.exits, self.jobs = Channel(ours), threading.Lock(), {}, 0
+        try:
+            self.control.recv(timeout=300)
+        except (Closed, TimeoutError) as error:
+            raise Fault(f"the process that runs kernels did not start: {error}") from error
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        try:
+            while True:
+                message, _ = self.control.recv()
+                self.exits[message["exit"]].set_result(message["code"])
+        except Closed:
+            for done in list(self.exits.values()):
+                done.set_result(None)
+
+    def fork(self, config: dict) -> "Process":
+        ours, theirs = socket.socketpair()
+        with self.lock:
+            self.jobs += 1
+            job, self.exits[self.jobs] = self.jobs, Exit()
+            try:
+                self.control.send({"job": job, "config": config}, [theirs.fileno()])
+            except Closed as error:
+                raise Fault("the process that runs kernels died") from error
+            finally:
+                theirs.close()
+        return Process(self, job, Channel(ours))
+
+    def kill(self, job: int):
+        with self.lock:
+            self.control.send({"kill": job})
+
+    def close(self):
+        self.control.sock.close()
+        self.process.kill()
+        self.process.wait()
+
+
+class Exit:
+    """The exit code of a contestant (minus the signal that killed it), once it is known; None if the zygote died."""
+
+    def __init__(self):
+        self.event, self.code = threading.Event(), None
+
+    def set_result(self, code):
+        self.code = code
+        self.event.set()
+
+
+class Process:
+    """One contestant, as the referee sees it."""
+
+    def __init__(self, zygote: Zygote, job: int, channel: Channel):
+        self.zygote, self.job, self.channel, self.phase = zygote, job, channel, "start"
+
+    def ask(self, message: dict, fds=(), timeout: float = 30.0) -> tuple[dict, list[int]]:
+        """The reply. Stop when the candidate raised, died, hung or babbled."""
+        self.phase = message["do"]
+        try:
+            self.channel.send(message, fds)
+            reply, got = self.channel.recv(timeout)
+        except TimeoutError:
+            raise Stop(
+                "timeout", f"No answer within {timeout:.0f} s in the phase '{self.phase}'; the process was killed."
+            ) from None
+        except Closed:
+            raise self._died() from None
+        except BadMessage as error:
+            raise Stop(
+                "hack", f"The candidate's process sent something that is no reply: {error}", "protocol"
+            ) from None
+        if "error" in reply:
+            raise Stop(*self._failed(reply["error"]))
+        return reply, got
+
+    def first(self, timeout: float) -> dict:
+        try:
+            return self.channel.recv(timeout)[0]["sandbox"]
+        except (Closed, TimeoutError, BadMessage, KeyError) as error:
+            raise Fault(f"a process for the kernel could not be started: {error!r}") from error
+
+    def _died(self) -> Exception:
+        done = self.zygote.exits[self.job]
+        done.event.wait(5)
+        if done.code is None:
+            return Fault("the process that runs kernels died")
+        how = f"killed by {signal.Signals(-done.code).name}" if done.code < 0 else f"exit code {done.code}"
+        return Stop("runtime_error", f"The process crashed ({how}) in the phase '{self.phase}'.")
+
+    def _failed(self, error) -> tuple[str, str]:
+        text = str(error.get("text", ""))[:4000] if isinstance(error, dict) else "?"
+        kind = error.get("type") if isinstance(error, dict) else "?"
+        if kind == "Unsupported":
+            return "unsupported", text
+        return "compile_error" if error.get("compile") or self.phase == "load" else "runtime_error", text
+
+    def close(self):
+        self.channel.sock.close()
+        done = self.zygote.exits[self.job]
+        if not done.event.is_set():
+            self.zygote.kill(self.job)
+            done.event.wait(10)
+        self.zygote.exits.pop(self.job, None)
+
+
+class Turnstile:
+    """Many at once may use the GPU, or one alone for timing; who waits to be alone is let in before newcomers."""
+
+    def __init__(self):
+        self.condition, self.inside, self.alone, self.waiting = threading.Condition(), 0, False, 0
+
+    @contextlib.contextmanager
+    def shared(self):
+        with self.condition:
+            self.condition.wait_for(lambda: not self.alone and not self.waiting)
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self.condition:
+                self.inside -= 1
+                self.condition.notify_all()
+
+    @contextlib.contextmanager
+    def exclusive(self):
+        with self.condition:
+            self.waiting += 1
+            self.condition.wait_for(lambda: not self.alone and not self.inside)
+            self.waiting, self.alone = self.waiting - 1, True
+        try:
+            yield
+        finally:
+            with self.condition:
+                self.alone = False
+                self.condition.notify_all()

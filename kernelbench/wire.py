@@ -1,0 +1,284 @@
+"""What crosses between the referee and a contestant: length-prefixed JSON over a socket, and tensors in memory that the other side opens.
+
+A memfd on the CPU, a CUDA allocation of its own (CUDA IPC) on a GPU: an IPC handle exposes its whole allocation, so what is shared never
+lies beside anything else. Nothing is ever unpickled. The referee treats all that it receives as hostile: sizes, types and extents are
+checked, memory of the CPU is read into a copy (a memfd can shrink under a mapping).
+"""
+
+import ctypes
+import json
+import math
+import mmap
+import os
+import socket
+import struct
+
+import torch
+
+MAX_MESSAGE = 8 << 20  # bytes of JSON either side accepts
+ALIGN = 256
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# Messages
+
+
+class Closed(ConnectionError):
+    """The other side is gone."""
+
+
+class BadMessage(ValueError):
+    """The other side sent something that is not of the protocol."""
+
+
+class Channel:
+    """Length-prefixed JSON objects with file descriptors over a stream socket."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+
+    def send(self, message: dict, fds: tuple[int, ...] | list[int] = ()):
+        data = json.dumps(message).encode()
+        header = struct.pack("<IB", len(data), len(fds))
+        try:
+            sent = socket.send_fds(self.sock, [header], list(fds)) if fds else self.sock.send(header)
+            self.sock.sendall(header[sent:] + data)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed(str(error)) from error
+
+    def recv(self, timeout: float | None = None) -> tuple[dict, list[int]]:
+        """The next message and its descriptors. TimeoutError after `timeout` seconds, Closed at the end of the stream."""
+        self.sock.settimeout(timeout)
+        try:
+            data, fds, _, _ = socket.recv_fds(self.sock, 5, 64)
+            if not data:
+                raise Closed("end of stream")
+            header = data + self._exactly(5 - len(data))
+            length, expected = struct.unpack("<IB", header)
+            if length > MAX_MESSAGE or expected != len(fds):
+                raise BadMessage(f"a message of {length} bytes with {len(fds)} descriptors of {expected}")
+            message = json.loads(self._exactly(length))
+        except ConnectionResetError as error:
+            raise Closed(str(error)) from error
+        except (ValueError, RecursionError) as error:
+            for fd in fds:
+                os.close(fd)
+            raise BadMessage(str(error)) from error
+        if not isinstance(message, dict):
+            raise BadMessage("a message must be a JSON object")
+        return message, fds
+
+    def _exactly(self, n: int) -> bytes:
+        parts = []
+        while n:
+            part = self.sock.recv(min(n, 1 << 20))
+            if not part:
+                raise Closed("end of stream")
+            parts.append(part)
+            n -= len(part)
+        return b"".join(parts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# Tensors in memory that the other side can open
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 64)]
+
+
+def _cuda(name: str, *args):
+    """A call of the CUDA driver; RuntimeError with its name on failure. Needs a current context."""
+    global _driver
+    if _driver is None:
+        _driver = ctypes.CDLL("libcuda.so.1")
+        _driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
+    code = getattr(_driver, name)(*args)
+    if code:
+        raise RuntimeError(f"{name} failed with CUDA error {code}")
+
+
+_driver = None
+
+
+class _Raw:
+    """A stretch of device memory in the form that torch.as_tensor takes without a copy."""
+
+    def __init__(self, pointer: int, nbytes: int):
+        self.__cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (pointer, False), "version": 3}
+
+
+def dense(t: torch.Tensor) -> bool:
+    """Whether t's elements fill one stretch of memory without gaps or overlaps, in whatever order."""
+    step = 1
+    for stride, size in sorted((s, n) for s, n in zip(t.stride(), t.shape) if n > 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+class Shared:
+    """Tensors laid out in one allocation of its own: `spec` and `fds` go into a message, `tensors` view the memory."""
+
+    def __init__(self, tensors: list[torch.Tensor], device: str):
+        self.spec, self.fds, self.pointer, offset = {"tensors": []}, [], None, 0
+        for t in tensors:
+            stride = t.stride() if dense(t) else t.contiguous().stride()
+            self.spec["tensors"].append(
+                {
+                    "dtype": str(t.dtype).removeprefix("torch."),
+                    "shape": list(t.shape),
+                    "stride": list(stride),
+                    "offset": offset,
+                }
+            )
+            offset += -(-t.numel() * t.element_size() // ALIGN) * ALIGN
+        nbytes = max(offset, ALIGN)
+        self.spec["nbytes"] = nbytes
+        if device == "cpu":
+            fd = os.memfd_create("tensors", os.MFD_CLOEXEC)
+            os.ftruncate(fd, nbytes)
+            self.fds = [fd]
+            memory = torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+        else:
+            pointer = ctypes.c_uint64()
+            _cuda("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
+            self.pointer, handle = pointer.value, _Handle()
+            _cuda("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(self.pointer))
+            self.spec["handle"] = bytes(handle).hex()
+            memory = torch.as_tensor(_Raw(self.pointer, nbytes), device="cuda")
+        self.tensors = [view(memory, spec) for spec in self.spec["tensors"]]
+        for mine, given in zip(self.tensors, tensors):
+            mine.copy_(given)
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+        if self.pointer:
+            self.tensors = []
+            _cuda("cuMemFree_v2", ctypes.c_uint64(self.pointer))
+            self.pointer = None
+
+
+def view(memory: torch.Tensor, spec: dict) -> torch.Tensor:
+    """The tensor that `spec` describes inside `memory` (uint8). BadMessage when it does not lie within."""
+    dtype = getattr(torch, spec["dtype"]) if isinstance(spec["dtype"], str) else None
+    shape, stride, offset = spec["shape"], spec["stride"], spec["offset"]
+    numbers = [*shape, *stride, offset]
+    if (
+        not isinstance(dtype, torch.dtype)
+        or len(shape) != len(stride)
+        or any(type(n) is not int or n < 0 for n in numbers)
+    ):
+        raise BadMessage(f"no tensor: {str(spec)[:200]}")
+    if math.prod(shape) == 0:
+        return torch.empty(shape, dtype=dtype, device=memory.device)
+    extent = (1 + sum((n - 1) * s for n, s in zip(shape, stride))) * dtype.itemsize
+    if offset + extent > memory.numel() or offset % dtype.itemsize:
+        raise BadMessage("a tensor outside its memory")
+    return memory[offset : offset + extent].view(dtype).as_strided(shape, stride)
+
+
+def _read(fd: int, nbytes: int) -> bytearray:
+    data, at = bytearray(nbytes), 0
+    while at < nbytes:
+        n = os.preadv(fd, [memoryview(data)[at:]], at)
+        if n == 0:
+            raise BadMessage("memory that shrank while it was read")
+        at += n
+    return data
+
+
+class Opened:
+    """What the other side shares: opens each memory once, closes all of it at the end."""
+
+    def __init__(self, device: str):
+        self.device, self.pointers = device, {}
+
+    def tensors(self, spec: dict, fds: list[int], limit: int | None = None) -> list[torch.Tensor]:
+        """The tensors of a message. With a `limit` (bytes) CPU memory is read into a private copy, and more than that is refused."""
+        try:
+            if self.device == "cuda":
+                return [view(self._segment(t.get("handle", spec.get("handle"))), t) for t in spec["tensors"]]
+            nbytes = os.fstat(fds[0]).st_size
+            if limit is None:
+                memory = torch.frombuffer(mmap.mmap(fds[0], nbytes), dtype=torch.uint8)
+            elif nbytes > limit:
+                raise BadMessage(f"{nbytes} bytes of outputs where {limit} were the most")
+            else:
+                memory = torch.frombuffer(_read(fds[0], nbytes), dtype=torch.uint8)
+            return [view(memory, t) for t in spec["tensors"]]
+        except (KeyError, IndexError, TypeError, AttributeError, OSError, RuntimeError) as error:
+            raise BadMessage(f"no tensors: {error!r}") from error
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _segment(self, handle: str) -> torch.Tensor:
+        if handle not in self.pointers:
+            pointer = ctypes.c_uint64()
+            _cuda("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), _Handle.from_buffer_copy(bytes.fromhex(handle)), 1)
+            self.pointers[handle] = pointer.value
+        base, size = ctypes.c_uint64(), ctypes.c_size_t()  # what the driver says, not what the message says
+        _cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(self.pointers[handle]))
+        return torch.as_tensor(_Raw(self.pointers[handle], size.value), device="cuda")
+
+    def close(self):
+        for pointer in self.pointers.values():
+            _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(pointer))
+        self.pointers = {}
+
+
+def export(tensors: list[torch.Tensor]) -> dict:
+    """The spec of CUDA tensors that lie in torch's own segments, without a copy (a copy where the memory is somebody else's)."""
+    specs = []
+    for t in tensors:
+        t = t if dense(t) else t.contiguous()
+        base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), _Handle()
+        for attempt in (t, None):
+            t = t.clone() if attempt is None else t
+            _cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(t.data_ptr()))
+            try:
+                _cuda("cuIpcGetMemHandle", ctypes.byref(handle), base)
+                break
+            except RuntimeError:  # memory of another process cannot be shared on
+                if attempt is None:
+                    raise
+        spec = {"dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape), "stride": list(t.stride())}
+        specs.append(spec | {"offset": t.data_ptr() - base.value, "handle": bytes(handle).hex()})
+        kept.append(t)
+    return {"tensors": specs}
+
+
+kept: list[torch.Tensor] = []  # outputs stay alive until the next command
+
+
+def flatten(value, tensors: list[torch.Tensor]):
+    """`value` as plain JSON in which tensors are {"t": index}; they are appended to `tensors`. TypeError on anything else."""
+    if isinstance(value, torch.Tensor):
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            raise TypeError(f"a plain torch.Tensor was expected, not {type(value).__name__}")
+        tensors.append(value.detach())
+        return {"t": len(tensors) - 1}
+    if isinstance(value, (list, tuple)):
+        return [flatten(v, tensors) for v in value]
+    if isinstance(value, dict):
+        return {"d": [[flatten(k, tensors), flatten(v, tensors)] for k, v in value.items()]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a tensor or a tuple of tensors was expected, not {type(value).__name__}")
+
+
+def unflatten(tree, tensors: list[torch.Tensor]):
+    """The inverse of `flatten` (tuples come back as lists). BadMessage where the tree does not fit."""
+    if isinstance(tree, list):
+        return [unflatten(v, tensors) for v in tree]
+    if isinstance(tree, dict):
+        if "d" in tree:
+            return {unflatten(k, tensors): unflatten(v, tensors) for k, v in tree["d"]}
+        if type(tree.get("t")) is not int or not 0 <= tree["t"] < len(tensors):
+            raise BadMessage("a reference to no tensor")
+        return tensors[tree["t"]]
+    return tree

@@ -1,0 +1,214 @@
+"""A training run on disk: metrics.jsonl, checkpoints, transcripts, the plot.
+
+    OUT/metrics.jsonl           first line the header, then a line per step (step 0: before training)
+    OUT/checkpoints/step_N/     what from_pretrained loads, optimizer/ (torch.distributed.checkpoint), state.json
+    OUT/transcripts/step_N.txt  a few rollouts of the step as text
+    OUT/plot.png                made at the end; anew with  python logbook.py OUT
+
+`args` is train.py's Args.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+import transformers
+import triton
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+from tqdm import tqdm
+
+from model import save_policy
+from rollout import Trajectory
+
+RANK, WORLD = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+class RunError(ValueError):
+    """Something the user can mend; its text is all that is printed."""
+
+
+def say(text: str) -> None:
+    if RANK == 0:
+        tqdm.write(text)
+
+
+def checkpoints(out: Path) -> list[Path]:
+    return sorted((out / "checkpoints").glob("step_[0-9]*"))
+
+
+def save_checkpoint(out: Path, step: int, policy, tokenizer, optimizer, args) -> None:
+    """out/checkpoints/step_N: the policy for from_pretrained, optimizer/, state.json; whole or not at all; keeps two."""
+    final = out / "checkpoints" / f"step_{step:06d}"
+    new = final.with_name(f".{final.name}")
+    size = sum(p.numel() for p in policy.parameters()) * 12
+    free = shutil.disk_usage(out).free
+    if free < 1.05 * size + 2**20:
+        raise RunError(
+            f"{out} has {free / 2**30:.1f} GiB free, a checkpoint takes {size / 2**30:.1f}. Make room, then continue from the "
+            f"last checkpoint with --resume {out}"
+        )
+    save_policy(policy, tokenizer, new)
+    dcp.save({"optimizer": get_optimizer_state_dict(policy, optimizer)}, checkpoint_id=new / "optimizer", no_dist=WORLD == 1)
+    if RANK == 0:
+        (new / "state.json").write_text(json.dumps({"step": step, "model": args.model, "seed": args.seed}))
+        shutil.rmtree(final, ignore_errors=True)
+        new.rename(final)
+        for old in checkpoints(out)[:-2]:
+            shutil.rmtree(old)
+    if WORLD > 1:
+        dist.barrier()  # nobody goes on before it is there
+
+
+def load_optimizer(folder: Path, policy, optimizer, args) -> None:
+    state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
+    dcp.load(state, checkpoint_id=folder / "optimizer", no_dist=WORLD == 1)
+    set_optimizer_state_dict(policy, optimizer, state["optimizer"])
+    for group in optimizer.param_groups:
+        group["lr"], group["weight_decay"] = args.lr, args.weight_decay
+
+
+def read_metrics(out: Path) -> list[dict]:
+    """The lines of metrics.jsonl, header first; a last line cut short by a kill is left out."""
+    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def header(args, device: str) -> dict:
+    git = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False) if shutil.which("git") else None
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    return {
+        "args": json.loads(json.dumps(asdict(args), default=str)),
+        "commit": commit.stdout.strip() or None if commit else None,
+        "versions": {"python": sys.version.split()[0]} | {m.__name__: m.__version__ for m in (torch, triton, transformers)},
+        "device": name,
+        "processes": WORLD,
+    }
+
+
+def open_run(args, device: str) -> tuple[Path, int, Path | None]:
+    """Creates the run's folder, or cuts a resumed one back to its last checkpoint: (folder, step, checkpoint)."""
+    if args.resume:
+        out, folder = args.resume, checkpoints(args.resume)[-1]
+        state = json.loads((folder / "state.json").read_text())
+        if state["model"] != args.model:
+            raise RunError(
+                f"{out} is a run of {state['model']}, not of {args.model}: leave --model out, or start a new run from its "
+                f"weights with --model {folder}"
+            )
+        if RANK == 0:
+            kept = [line for line in read_metrics(out) if line.get("step", -1) <= state["step"]]
+            new = out / ".metrics.jsonl"
+            new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+            new.replace(out / "metrics.jsonl")
+        return out, state["step"], folder
+    name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
+    out = (args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    if RANK == 0:
+        if (out / "metrics.jsonl").exists():
+            raise RunError(f"{out} already holds a run: continue it with --resume {out}, or choose another --out.")
+        for folder in ("transcripts", "checkpoints"):
+            (out / folder).mkdir(parents=True, exist_ok=True)
+        append(out, {"step": -1, "header": header(args, device)})
+    return out, 0, None
+
+
+def append(out: Path, line: dict) -> None:
+    if RANK == 0:
+        with (out / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def measure(
+    o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight
+) -> dict[str, tuple[float, float]]:
+    """Metric -> (sum, count) over this process; each is defined in the README. o: train.Outcomes.
+
+    flat (P, K); logp_old, logp_rollout, sampled, weight (P, G, K, T); the rest (P, G, K).
+    """
+    valid, correct = o.valid, o.correct & o.valid
+    judged = [s for s in o.status if s not in ("none", "out_of_context")]
+    k1, k3 = rewards.mismatch(logp_old, logp_rollout)
+    answered = sampled.any(dim=-1)
+
+    def mean(values: Tensor, on: Tensor) -> tuple[float, float]:
+        return values[on].double().sum().item(), on.sum().item()
+
+    return {
+        "reward/mean": mean(reward, valid),
+        "reward/return": mean(returns[..., 0], valid[..., 0]),
+        "reward/equal_groups": mean(flat, torch.ones_like(flat)),
+        "gym/correct": mean(correct, valid),
+        "gym/correct_last": mean(correct[..., -1], valid[..., -1]),
+        **{f"gym/fast@{p:g}": mean(correct & (o.speedup >= p), valid) for p in (1.0, 1.2)},
+        "gym/speedup": mean(o.speedup, correct),
+        "gym/coverage": mean(o.coverage, correct),
+        **{f"gym/{s}": (judged.count(s), len(judged)) for s in STATUSES},
+        "gym/error": (judged.count("gym_error"), len(judged)),
+        "keep/mrs": mean(keep_mrs, valid & answered),
+        "keep/prs": mean(keep_prs, correct),
+        "keep/rows": mean(selected, valid),
+        "policy/entropy": mean(-logp_rollout, sampled),
+        "policy/k1": mean(k1, sampled),
+        "policy/k3": mean(k3, sampled),
+        "policy/ratio": mean((-k1).exp(), sampled),
+        "policy/weight": mean(weight, sampled),
+        "policy/tokens": (sampled.sum().item(), answered.sum().item()),
+    }
+
+
+def write_transcripts(path: Path, groups: Sequence[Sequence[Trajectory]], returns: Tensor) -> None:
+    """The rollouts of this process with the highest and the lowest return, and the first, as text."""
+    if RANK != 0 or not groups:
+        return
+    total = returns[..., 0].flatten()
+    parts = []
+    for row in dict.fromkeys([int(total.argmax()), int(total.argmin()), 0]):
+        trajectory = groups[row // returns.shape[1]][row % returns.shape[1]]
+        parts.append(f"{'=' * 100}\n{trajectory.task.name}  sample {trajectory.sample}  return {total[row]:.2f}\n\n{trajectory.task.source}")
+        for k, turn in enumerate(trajectory.turns):
+            v = turn.verdict
+            told = f"{v.status}, speed-up {v.speedup:.2f}, coverage {v.coverage:.2f}\n{v.message}" if v else "no room in the context"
+            parts.append(f"{'-' * 40} turn {k + 1}: {len(turn.ids)} tokens\n{turn.text}\n{'-' * 40} verdict: {told}")
+    path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def plot(out: Path) -> None:
+    """out/plot.png: reward, correct, Fast@1.2, coverage and kept shares over the steps, held-out results as dots."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    lines = read_metrics(out)[1:]
+    panels = (
+        ("reward", ("reward/mean",)),
+        ("correct", ("gym/correct", "eval/correct")),
+        ("Fast@1.2", ("gym/fast@1.2", "eval/fast@1.2")),
+        ("coverage", ("gym/coverage", "eval/coverage")),
+        ("kept", ("keep/mrs", "keep/prs", "keep/rows")),
+    )
+    figure, axes = plt.subplots(1, len(panels), figsize=(4 * len(panels), 3.2), constrained_layout=True)
+    for axis, (title, names) in zip(axes, panels, strict=True):
+        for name in names:
+            points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
+            style = {"marker": "o", "linewidth": 0.8} if name.startswith("eval/") else {"linewidth": 1.2}
+            axis.plot([x for x, _ in points], [y for _, y in points], label=name, **style)
+        axis.set(title=title, xlabel="step")
+        axis.legend(fontsize=7)
+    figure.savefig(out / "plot.png", dpi=120)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    plot(Path(sys.argv[1]))
