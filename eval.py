@@ -18,13 +18,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 import tyro
 from tqdm import tqdm
 
-from gym import Gym, Job
+from gym import Gym, GymError, Job, reference_code
 from kernelbench import Task, TaskError, load_tasks
 from model import PRESETS, ModelError, load_policy, preset_of
 from rollout import Trajectory, rollout
@@ -48,7 +49,7 @@ class Args:
     """sampling temperature"""
     top_p: float | None = None
     """nucleus sampling"""
-    style: str | None = None
+    style: Literal["full", "brief"] | None = None
     """prompt and feedback: full or brief"""
     max_prompt: int | None = None
     """tokens of a prompt"""
@@ -62,9 +63,9 @@ class Args:
     """sequences generated at once"""
     seed: int = 0
     """of sampling and of the gym's inputs"""
-    device: str | None = None
+    device: Literal["cuda", "cpu"] | None = None
     """cuda or cpu; default: a GPU if there is one"""
-    dtype: str | None = None
+    dtype: Literal["bf16", "fp32"] | None = None
     """bf16 or fp32"""
     workers: int | None = None
     """evaluations at once on a machine without a GPU; default: by the number of cores"""
@@ -141,7 +142,7 @@ def record(trajectory: Trajectory, turn: int) -> dict:
 
 def judge_references(tasks: Sequence[Task], gym: Gym) -> list[dict]:
     """A/A: each task's own source as the candidate. The gym must have been started with any_code."""
-    codes = [task.source + "\n\nclass ModelNew(Model):\n    pass\n" for task in tasks]
+    codes = [reference_code(task) for task in tasks]
     verdicts = gym.evaluate([Job(task, code) for task, code in zip(tasks, codes, strict=True)])
     return [
         {"task": task.name, "sample": 0, "turn": 1, "valid": v.status != "gym_error", "code": code, "tokens": 0}
@@ -213,6 +214,17 @@ def table(figures: dict[str, list[tuple[float, float]]], turns: int) -> str:
         texts = ["-" if np.isnan(m) else f"{m:.3f}" + ("" if np.isnan(e) else f" ± {e:.3f}") for m, e in cells]
         lines.append(f"{name:<10}" + "".join(f"{text:>16}" for text in texts))
     return "\n".join(lines)
+
+
+def headline(figures: dict[str, list[tuple[float, float]]], turns: int) -> dict[str, float | None]:
+    """The figures by name for metrics: eval/correct (last turn), eval/turn1/..., eval/best/..., each with its ..._se."""
+    places = {"eval/": turns - 1, "eval/turn1/": 0, "eval/best/": turns}
+    return {
+        place + name + suffix: None if np.isnan(cells[k][i]) else cells[k][i]
+        for place, k in places.items()
+        for name, cells in figures.items()
+        for i, suffix in enumerate(("", "_se"))
+    }
 
 
 # --- The file of results -----------------------------------------------------------------------------------------------
@@ -315,7 +327,7 @@ def main() -> None:
     args = tyro.cli(Args, description=__doc__)
     try:
         run(args)
-    except (EvalError, TaskError, ModelError) as error:
+    except (EvalError, TaskError, ModelError, GymError) as error:
         sys.exit(f"eval.py: {error}")
     except OSError as error:
         sys.exit(

@@ -349,9 +349,7 @@ def main(args: Args) -> int:
             if args.kernel == "reference"
             else path.read_text(encoding="utf-8", errors="replace")
         )
-        with Gym(
-            device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance)
-        ) as gym:
+        with Gym(device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance)) as gym:
             verdict = gym.evaluate([Job(tasks[0], code)])[0]
     except (TaskError, GymError) as error:
         print(f"gym.py: {error}", file=sys.stderr)

@@ -9,11 +9,12 @@
 """
 
 import json
-import os
+import math
 import shutil
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,19 +28,26 @@ from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 from tqdm import tqdm
 
+import rewards
 from model import save_policy
+from processes import RANK, WORLD
 from rollout import Trajectory
 
-RANK, WORLD = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+STATUSES = (
+    "correct",
+    "no_code",
+    "compile_error",
+    "runtime_error",
+    "wrong",
+    "hack",
+    "timeout",
+    "unsupported",
+    "gym_error",
+)
 
 
 class RunError(ValueError):
     """Something the user can mend; its text is all that is printed."""
-
-
-def say(text: str) -> None:
-    if RANK == 0:
-        tqdm.write(text)
 
 
 def checkpoints(out: Path) -> list[Path]:
@@ -58,7 +66,10 @@ def save_checkpoint(out: Path, step: int, policy, tokenizer, optimizer, args) ->
             f"last checkpoint with --resume {out}"
         )
     save_policy(policy, tokenizer, new)
-    dcp.save({"optimizer": get_optimizer_state_dict(policy, optimizer)}, checkpoint_id=new / "optimizer", no_dist=WORLD == 1)
+    if optimizer.state:  # before its first step, asking for the state would make one, with a step counted
+        state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
+        with warnings.catch_warnings(action="ignore"):  # that it is a single process, each time
+            dcp.save(state, checkpoint_id=new / "optimizer", no_dist=WORLD == 1)
     if RANK == 0:
         (new / "state.json").write_text(json.dumps({"step": step, "model": args.model, "seed": args.seed}))
         shutil.rmtree(final, ignore_errors=True)
@@ -70,9 +81,11 @@ def save_checkpoint(out: Path, step: int, policy, tokenizer, optimizer, args) ->
 
 
 def load_optimizer(folder: Path, policy, optimizer, args) -> None:
-    state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
-    dcp.load(state, checkpoint_id=folder / "optimizer", no_dist=WORLD == 1)
-    set_optimizer_state_dict(policy, optimizer, state["optimizer"])
+    if (folder / "optimizer").exists():
+        state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
+        with warnings.catch_warnings(action="ignore"):
+            dcp.load(state, checkpoint_id=folder / "optimizer", no_dist=WORLD == 1)
+        set_optimizer_state_dict(policy, optimizer, state["optimizer"])
     for group in optimizer.param_groups:
         group["lr"], group["weight_decay"] = args.lr, args.weight_decay
 
@@ -83,6 +96,18 @@ def read_metrics(out: Path) -> list[dict]:
     return [json.loads(line) for line in lines[:-1]]
 
 
+def arguments_of(out: Path) -> dict:
+    """The arguments of the run in `out`, from its header. Errors: RunError where there is nothing to resume."""
+    if not (out / "metrics.jsonl").is_file():
+        raise RunError(f"{out} holds no run (no metrics.jsonl): give the folder that a run printed as its first line.")
+    if not checkpoints(out):
+        raise RunError(f"{out} has no checkpoint yet: delete it and start the run again.")
+    args = read_metrics(out)[0]["header"]["args"]
+    paths = {name: args[name] and Path(args[name]) for name in ("out", "resume")}
+    lists = {name: tuple(value) for name, value in args.items() if isinstance(value, list)}
+    return args | paths | lists
+
+
 def header(args, device: str) -> dict:
     git = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False) if shutil.which("git") else None
@@ -90,7 +115,8 @@ def header(args, device: str) -> dict:
     return {
         "args": json.loads(json.dumps(asdict(args), default=str)),
         "commit": commit.stdout.strip() or None if commit else None,
-        "versions": {"python": sys.version.split()[0]} | {m.__name__: m.__version__ for m in (torch, triton, transformers)},
+        "versions": {"python": sys.version.split()[0]}
+        | {m.__name__: m.__version__ for m in (torch, triton, transformers)},
         "device": name,
         "processes": WORLD,
     }
@@ -113,7 +139,7 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
             new.replace(out / "metrics.jsonl")
         return out, state["step"], folder
     name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
-    out = (args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    out = args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     if RANK == 0:
         if (out / "metrics.jsonl").exists():
             raise RunError(f"{out} already holds a run: continue it with --resume {out}, or choose another --out.")
@@ -125,8 +151,9 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
 
 def append(out: Path, line: dict) -> None:
     if RANK == 0:
+        finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()}
         with (out / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(finite) + "\n")
 
 
 def measure(
@@ -153,14 +180,13 @@ def measure(
         **{f"gym/fast@{p:g}": mean(correct & (o.speedup >= p), valid) for p in (1.0, 1.2)},
         "gym/speedup": mean(o.speedup, correct),
         "gym/coverage": mean(o.coverage, correct),
-        **{f"gym/{s}": (judged.count(s), len(judged)) for s in STATUSES},
-        "gym/error": (judged.count("gym_error"), len(judged)),
+        **{f"gym/{s.removeprefix('gym_')}": (judged.count(s), len(judged)) for s in STATUSES[1:]},
         "keep/mrs": mean(keep_mrs, valid & answered),
         "keep/prs": mean(keep_prs, correct),
         "keep/rows": mean(selected, valid),
         "policy/entropy": mean(-logp_rollout, sampled),
-        "policy/k1": mean(k1, sampled),
-        "policy/k3": mean(k3, sampled),
+        "policy/kl_k1": mean(k1, sampled),
+        "policy/kl_k3": mean(k3, sampled),
         "policy/ratio": mean((-k1).exp(), sampled),
         "policy/weight": mean(weight, sampled),
         "policy/tokens": (sampled.sum().item(), answered.sum().item()),
@@ -175,12 +201,61 @@ def write_transcripts(path: Path, groups: Sequence[Sequence[Trajectory]], return
     parts = []
     for row in dict.fromkeys([int(total.argmax()), int(total.argmin()), 0]):
         trajectory = groups[row // returns.shape[1]][row % returns.shape[1]]
-        parts.append(f"{'=' * 100}\n{trajectory.task.name}  sample {trajectory.sample}  return {total[row]:.2f}\n\n{trajectory.task.source}")
+        parts.append(
+            f"{'=' * 100}\n{trajectory.task.name}  sample {trajectory.sample}  return {total[row]:.2f}\n\n{trajectory.task.source}"
+        )
         for k, turn in enumerate(trajectory.turns):
             v = turn.verdict
-            told = f"{v.status}, speed-up {v.speedup:.2f}, coverage {v.coverage:.2f}\n{v.message}" if v else "no room in the context"
+            told = (
+                f"{v.status}, speed-up {v.speedup:.2f}, coverage {v.coverage:.2f}\n{v.message}"
+                if v
+                else "no room in the context"
+            )
             parts.append(f"{'-' * 40} turn {k + 1}: {len(turn.ids)} tokens\n{turn.text}\n{'-' * 40} verdict: {told}")
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def one_line(line: dict, steps: int) -> str:
+    """A step for the terminal."""
+
+    def show(name: str) -> str:
+        return "-" if line[name] is None else f"{line[name]:.2f}"
+
+    text = f"step {line['step']:>4}/{steps}"
+    text += f"  reward {show('reward/mean')}  correct {show('gym/correct')}  Fast@1.2 {show('gym/fast@1.2')}"
+    text += f"  coverage {show('gym/coverage')}  kept {show('keep/mrs')} {show('keep/prs')}  |g| {line['policy/grad_norm']:.3f}"
+    text += f"  {line['time/step']:.1f} s (rollout {line['time/rollout']:.1f}, gym {line['time/gym']:.1f})"
+    if "eval/correct" in line:
+        text += f"\n  held-out: correct {show('eval/correct')}  Fast@1 {show('eval/fast@1')}  Fast@1.2 {show('eval/fast@1.2')}"
+    return text
+
+
+def why_none(line: dict) -> str:
+    """The reason for a step without an update, and what to do."""
+    if line["policy/rows"] > 0:
+        return "the gradient is not finite (a lower --lr or --grad-clip may help)"
+    if not line["gym/correct"]:
+        shares = {s: line[f"gym/{s.removeprefix('gym_')}"] for s in STATUSES[1:]}
+        seen = ", ".join(f"{s} {share:.0%}" for s, share in shares.items() if share)
+        return f"no kernel of the batch is correct ({seen}): read the transcripts; such a policy needs a cold start (sft.py)"
+    if line["reward/equal_groups"] == 1:
+        return "every group has equal returns: more --samples, other --tasks or --refill help"
+    return "every row with a signal was rejected: see keep/mrs and keep/prs (--mrs-band, --prs-threshold)"
+
+
+def before_and_after(lines: list[dict]) -> str:
+    """The held-out table of a run, from its metrics."""
+    evals = [line for line in lines if "eval/correct" in line]
+    before, after = evals[0], evals[-1]
+    rows = [f"\nheld-out, last turn, {before['eval/tasks']} tasks", f"{'':<10}{'before':>16}{'after':>16}{'gain':>16}"]
+    for name in ("correct", "fast@1", "fast@1.2", "fast@1.5", "fast@2", "coverage", "hack"):
+        cells = [(line[f"eval/{name}"], line[f"eval/{name}_se"]) for line in (before, after)]
+        if None in cells[0] + cells[1]:
+            continue
+        (b, b_se), (a, a_se) = cells
+        texts = (f"{b:.3f} ± {b_se:.3f}", f"{a:.3f} ± {a_se:.3f}", f"{a - b:+.3f} ± {(b_se**2 + a_se**2) ** 0.5:.3f}")
+        rows.append(f"{name:<10}" + "".join(f"{text:>16}" for text in texts))
+    return "\n".join(rows)
 
 
 def plot(out: Path) -> None:
@@ -210,5 +285,12 @@ def plot(out: Path) -> None:
     plt.close(figure)
 
 
+def finish(out: Path) -> None:
+    """The plot and the held-out table."""
+    plot(out)
+    tqdm.write(before_and_after(read_metrics(out)))
+    tqdm.write(f"The policy: {checkpoints(out)[-1]}   metrics, transcripts, plot: {out}")
+
+
 if __name__ == "__main__":
-    plot(Path(sys.argv[1]))
+    finish(Path(sys.argv[1]))

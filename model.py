@@ -128,7 +128,7 @@ def resolve(args, preset: str):
 
 # One pre-token is a whole line with the newline and the indent before it; numbers stand apart. A line of a kernel that
 # repeats a line of the task is then the same few tokens, which is what a small model can learn to copy.
-NUMBER = r"(?<![A-Za-z_0-9.])\d+(?:\.\d+)?(?:e-?\d+)?(?![A-Za-z_])"
+NUMBER = r"(?<![A-Za-z_0-9.])\d{2,}(?![A-Za-z_0-9.])"
 LINES = rf"{NUMBER}|\n(?:(?!{NUMBER})[^\n])*|(?:(?!{NUMBER})[^\n])+"
 
 

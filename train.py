@@ -6,7 +6,7 @@
 
 A step: sample G multi-turn rollouts of each of P prompts, judge every kernel, pay each turn (PR), sum what follows it,
 compare it with the other samples of its prompt and turn (TRLOO), drop what sampler and trainer disagree about (MRS) and
-what is correct but lazy (PRS), and take one clipped policy-gradient step on the rest. `main_loop` reads in that order; the
+what is correct but lazy (PRS), and take one clipped policy-gradient step on the rest. `draw` and `learn` read in that order; the
 formulas are in rewards.py.
 
 Shapes: P prompts of this process, G samples, K turns, B rows (one per turn), T tokens.
@@ -19,33 +19,51 @@ from_pretrained), plot.png. No KL term, no entropy bonus. Not covered yet: packe
 
 import copy
 import json
+import math
 import os
 import random
 import secrets
-import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
-import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 import tyro
 from torch import Tensor
-from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+from torch.distributed import is_initialized
+from torch.distributed.tensor import DTensor
 from tqdm import tqdm
+from transformers import PreTrainedTokenizerBase
 
+import logbook
 import rewards
 import sft
-from eval import evaluate, summarise
-from gym import Gym
+from batch import Outcomes, accumulate_gradients, outcomes, recompute_logprobs, sampled_tokens
+from eval import evaluate, headline, summarise
+from gym import Gym, GymError
 from kernelbench import Task, TaskError, load_tasks
-from model import ModelError, load_policy, preset_of, refresh, resolve, save_policy, shard, token_logprobs
-from rollout import Trajectory, Turn, rollout
+from logbook import RunError
+from model import ModelError, load_policy, preset_of, refresh, resolve, shard
+from processes import (
+    LOCAL_WORLD,
+    RANK,
+    WORLD,
+    Stop,
+    all_reduce,
+    from_rank_0,
+    gathered,
+    join,
+    leave,
+    one_process_per_gpu,
+    over_processes,
+    say,
+)
+from rollout import Trajectory, rollout
+
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 @dataclass
@@ -60,10 +78,10 @@ class Args:
     """folder of a run to continue; its arguments apply, except those given again"""
     seed: int | None = None
     """of everything, the gym's secret inputs included; default: drawn, printed and logged"""
-    device: str | None = None
+    device: Literal["cuda", "cpu"] | None = None
     """cuda or cpu; default: a GPU if there is one"""
-    dtype: str | None = None
-    """what trainer and sampler compute in: bfloat16 or float32; the master weights are float32"""
+    dtype: Literal["bf16", "fp32"] | None = None
+    """what trainer and sampler compute in: bf16 or fp32; the master weights are fp32"""
     random_init: bool = False
     """random weights in the model's shape (to try the machinery)"""
 
@@ -78,7 +96,7 @@ class Args:
     refill: bool = False
     """sample more prompts in place of those whose returns are all equal"""
 
-    style: str | None = None
+    style: Literal["full", "brief"] | None = None
     """prompt and feedback: full or brief"""
     max_prompt: int | None = None
     """tokens of the first prompt"""
@@ -149,170 +167,9 @@ class Args:
     """steps between checkpoints; the last two are kept"""
 
 
-# --- Processes ---------------------------------------------------------------------------------------------------------
-
-
-def env(name: str, default: int) -> int:
-    return int(os.environ.get(name, default))
-
-
-WORLD, LOCAL_RANK = env("WORLD_SIZE", 1), env("LOCAL_RANK", 0)
-
-
-def all_reduce(values: Sequence[float], op=dist.ReduceOp.SUM) -> list[float]:
-    """Numbers summed (or as `op` says) over the processes, in float64."""
-    if WORLD == 1:
-        return list(values)
-    device = "cuda" if torch.cuda.is_available() and dist.get_backend() == "nccl" else "cpu"
-    tensor = torch.tensor(values, dtype=torch.float64, device=device)
-    dist.all_reduce(tensor, op)
-    return tensor.tolist()
-
-
-def from_rank_0(value):
-    box = [value]
-    if WORLD > 1:
-        dist.broadcast_object_list(box, src=0)
-    return box[0]
-
-
 def seed_of(*parts) -> int:
     """A seed for each name of a random draw: (run seed, step, purpose, process)."""
     return random.Random("/".join(map(str, parts))).getrandbits(48)
-
-
-class Stop:
-    """Ctrl-C and SIGTERM as a flag that is looked at between phases; a second one, 3 s later or more, ends at once."""
-
-    def __init__(self):
-        self.at = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.on_signal)
-
-    def on_signal(self, number, frame):
-        if self.at is not None and time.monotonic() - self.at > 3:
-            raise KeyboardInterrupt
-        if self.at is None:
-            self.at = time.monotonic()
-            say("Stopping after this phase; once more to stop at once, back to the last checkpoint.")
-
-    def __call__(self) -> bool:
-        """Whether any process was told to stop. Every process must ask at the same place."""
-        return all_reduce([float(self.at is not None)], dist.ReduceOp.MAX)[0] > 0
-
-
-# --- Rollouts -> tensors -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Outcomes:
-    """What the verdicts say, as (P, G, K) tensors, and the turns behind them."""
-
-    correct: Tensor
-    speedup: Tensor
-    coverage: Tensor
-    coverage_raw: Tensor
-    valid: Tensor
-    turns: list[Turn | None]  # P * G * K; None where the rollout ended before
-    status: list[str]  # P * G * K
-
-
-def outcomes(groups: Sequence[Sequence[Trajectory]], n_samples: int, n_turns: int) -> Outcomes:
-    turns = [t.turns[k] if k < len(t.turns) else None for group in groups for t in group for k in range(n_turns)]
-    verdicts = [turn.verdict if turn else None for turn in turns]
-    shape = (len(groups), n_samples, n_turns)
-
-    def grid(values: list, dtype=torch.float32) -> Tensor:
-        return torch.tensor(values, dtype=dtype).reshape(shape)
-
-    return Outcomes(
-        correct=grid([bool(v and v.correct) for v in verdicts], torch.bool),
-        speedup=grid([v.speedup if v else 0.0 for v in verdicts]),
-        coverage=grid([v.coverage if v else 0.0 for v in verdicts]),
-        coverage_raw=grid([v.coverage_raw if v else 0.0 for v in verdicts]),
-        valid=grid([bool(turn and turn.valid) for turn in turns], torch.bool),
-        turns=turns,
-        status=[v.status if v else ("out_of_context" if turn else "none") for v, turn in zip(verdicts, turns, strict=True)],
-    )
-
-
-def sampled_tokens(turns: Sequence[Turn | None]) -> tuple[Tensor, Tensor]:
-    """The sampler's log-probs (B, T) and the mask of sampled tokens (B, T), from lengths; T is the longest answer."""
-    width = max((len(turn.ids) for turn in turns if turn), default=0) or 1
-    logp, mask = torch.zeros(len(turns), width), torch.zeros(len(turns), width, dtype=torch.bool)
-    for row, turn in enumerate(turns):
-        if turn and turn.ids:
-            assert len(turn.ids) == len(turn.logp), f"{len(turn.ids)} tokens, {len(turn.logp)} log-probs"
-            logp[row, : len(turn.ids)] = torch.tensor(turn.logp)
-            mask[row, : len(turn.ids)] = True
-    return logp, mask
-
-
-def answer_logprobs(policy, turns: Sequence[Turn], width: int, temperature: float) -> Tensor:
-    """log π of each sampled token, (B, T) with T = width, 0 beyond each answer; differentiable."""
-    device = next(policy.parameters()).device
-    length = max(len(turn.prompt_ids) + len(turn.ids) for turn in turns)
-    ids = torch.zeros(len(turns), length, dtype=torch.long)
-    mask, wanted = torch.zeros_like(ids), torch.zeros_like(ids)  # right padding
-    for row, turn in enumerate(turns):
-        start, end = len(turn.prompt_ids), len(turn.prompt_ids) + len(turn.ids)
-        ids[row, :end] = torch.tensor(turn.prompt_ids + turn.ids)
-        mask[row, :end] = 1
-        wanted[row, start:end] = 1
-    logp = token_logprobs(policy, ids.to(device), mask.to(device), temperature, wanted.to(device))  # (B, length)
-    at = torch.tensor([len(turn.prompt_ids) for turn in turns])[:, None] + torch.arange(width)  # (B, T)
-    ends = torch.tensor([len(turn.prompt_ids) + len(turn.ids) for turn in turns])[:, None]
-    picked = logp.gather(1, at.clamp(max=length - 1).to(device))
-    return torch.where((at < ends).to(device), picked, 0.0)
-
-
-def micro_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Indices in chunks of `size`, long rows together; as many chunks on each process (a sharded model's forward is joint)."""
-    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-    chunks = [order[i : i + size] for i in range(0, len(order), size)]
-    most = int(all_reduce([len(chunks)], dist.ReduceOp.MAX)[0])
-    return chunks + [[]] * (most - len(chunks))
-
-
-IDLE = Turn(prompt_ids=[0], ids=[0], logp=[0.0], text="", code=None, verdict=None, valid=False)  # fills an empty chunk
-
-
-@torch.no_grad()
-def recompute_logprobs(policy, turns: Sequence[Turn | None], width: int, temperature: float, micro_batch: int) -> Tensor:
-    """log π_old (B, T): the trainer's own opinion of every sampled token, before the update."""
-    logp = torch.zeros(len(turns), width)
-    rows = [row for row, turn in enumerate(turns) if turn and turn.ids]
-    for chunk in micro_batches([len(turns[row].prompt_ids) + len(turns[row].ids) for row in rows], micro_batch):
-        scores = answer_logprobs(policy, [turns[rows[i]] for i in chunk] or [IDLE], width, temperature)
-        if chunk:
-            logp[[rows[i] for i in chunk]] = scores.float().cpu()
-    return logp
-
-
-def accumulate_gradients(
-    policy,
-    turns: Sequence[Turn],
-    logp_old: Tensor,
-    advantage: Tensor,
-    weight: Tensor,
-    n_rows: float,
-    micro_batch: int,
-    temperature: float = 1.0,
-    **clips: float,
-) -> float:
-    """Adds the gradient of the whole batch's loss to the policy; returns this process's share of the loss.
-
-    turns (B rows of this process), logp_old and weight (B, T), advantage (B,); n_rows counts over all processes.
-    The sharded backward averages over the processes, the loss is a sum: hence the factor WORLD.
-    """
-    total = 0.0
-    for chunk in micro_batches([len(turn.prompt_ids) + len(turn.ids) for turn in turns], micro_batch):
-        logp = answer_logprobs(policy, [turns[i] for i in chunk] or [IDLE], weight.shape[1], temperature)
-        old, a, w = (x[chunk].to(logp.device) if chunk else torch.zeros_like(logp) for x in (logp_old, advantage, weight))
-        loss = rewards.policy_loss(logp, old, a if chunk else a[:, 0], w, n_rows, **clips)
-        (loss * WORLD).backward()
-        total += loss.item()
-    return total
 
 
 def perturb(model, sigma: float, seed: int) -> None:
@@ -354,25 +211,40 @@ def prompt_of(tasks: Sequence[Task], seed: int, number: int) -> Task:
     return tasks[order[place]]
 
 
-def sample_step(step: int, args: Args, tasks: Sequence[Task], sampler, tokenizer, gym):
-    """This process's rollouts of a step, and the numbers of their prompts in the endless sequence.
+def sampling(args: Args, context: int, top_p: float) -> dict:
+    names = ("turns", "style", "max_prompt", "max_response", "temperature")
+    return {n: getattr(args, n) for n in names} | {"context": context, "top_p": top_p, "batch": args.rollout_batch}
+
+
+# --- A step --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """What a training run holds in memory."""
+
+    args: Args
+    policy: torch.nn.Module  # trained; sharded where there are several processes
+    sampler: torch.nn.Module  # a plain copy that generates
+    tokenizer: PreTrainedTokenizerBase
+    optimizer: torch.optim.Optimizer
+    gym: TimedGym
+
+
+def draw(run: Run, step: int, tasks: Sequence[Task]) -> tuple[list[list[Trajectory]], list[int]]:
+    """This process's rollouts of a step, [P][G], and the numbers of their prompts in the endless sequence.
 
     With --refill, as many new prompts as had equal returns everywhere are sampled on top, at most three times.
     """
-    groups, numbers, wanted = [], [], args.prompts
+    args, groups, numbers, wanted = run.args, [], [], run.args.prompts
     rounds = 4 if args.refill else 1
     for round_ in range(rounds):
         first = ((step - 1) * rounds + round_) * args.prompts
         mine = range(first + RANK, first + wanted, WORLD)
-        new = rollout(
-            sampler,
-            tokenizer,
-            [prompt_of(tasks, args.seed, number) for number in mine],
-            gym,
-            **sampling(args, args.context, args.top_p),
-            samples=args.samples,
-            seed=seed_of(args.seed, step, "rollout", round_, RANK),
-        )
+        prompts = [prompt_of(tasks, args.seed, number) for number in mine]
+        seed = seed_of(args.seed, step, "rollout", round_, RANK)
+        how = sampling(args, args.context, args.top_p)
+        new = rollout(run.sampler, run.tokenizer, prompts, run.gym, samples=args.samples, seed=seed, **how)
         groups += new
         numbers += mine
         o = outcomes(new, args.samples, args.turns)
@@ -382,161 +254,222 @@ def sample_step(step: int, args: Args, tasks: Sequence[Task], sampler, tokenizer
     return groups, numbers
 
 
-def sampling(args: Args, context: int, top_p: float) -> dict:
-    names = ("turns", "style", "max_prompt", "max_response", "temperature")
-    return {n: getattr(args, n) for n in names} | {"context": context, "top_p": top_p, "batch": args.rollout_batch}
+def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dict, Tensor]:
+    """One update from the outcomes of a step's rollouts: (metrics, returns)."""
+    args, clock = run.args, [time.perf_counter()]
+
+    # 1. Rewards, returns, advantages.                                                                (P, G, K)
+    reward, returns = pay(o, args)
+    advantage = rewards.leave_one_out(returns, o.valid)  # rewards.grpo for GRPO
+    flat = rewards.equal_returns(returns, o.valid)  # (P, K)
+
+    # 2. The trainer's own log-probs of the sampled tokens.                                           (P, G, K, T)
+    logp_rollout, sampled = sampled_tokens(o.turns)
+    logp_old = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_batch)
+    shape = (*o.valid.shape, sampled.shape[1])
+    logp_old, logp_rollout, sampled = (x.reshape(shape) for x in (logp_old, logp_rollout, sampled))
+    clock.append(time.perf_counter())
+
+    # 3. What enters the loss: MRS, PRS, importance weights.
+    in_baseline = sampled & o.valid[..., None]
+    keep_mrs = rewards.keep_by_mismatch(logp_old, logp_rollout, in_baseline, args.mrs_band, args.mrs_veto)
+    uniform = torch.zeros(o.valid.shape)
+    for p, number in enumerate(numbers):  # by prompt, so that it does not matter which process holds it
+        uniform[p].uniform_(generator=torch.Generator().manual_seed(seed_of(args.seed, step, "prs", number)))
+    how = args.prs_threshold, args.prs_width
+    keep_prs = rewards.keep_by_coverage(o.correct, o.coverage_raw, *how, uniform=uniform)
+    selected = o.valid & keep_mrs & keep_prs & ~flat[:, None] & sampled.any(dim=-1)
+    weight = torch.ones_like(logp_old)
+    if args.importance_cap > 0:
+        weight = rewards.importance_weights(logp_old, logp_rollout, args.importance_cap)
+    counted = o.valid & ~flat.all(dim=1)[:, None, None] if args.refill else o.valid
+    n_rows, n_selected = all_reduce([counted.sum().item(), selected.sum().item()])
+    pairs = logbook.measure(
+        o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight
+    )
+    line = over_processes(pairs) | {"policy/loss": 0.0, "policy/grad_norm": 0.0, "policy/rows": n_selected}
+    if (line["gym/error"] or 0) > args.max_gym_errors:
+        return line, returns
+
+    # 4. One optimizer step on the clipped surrogate.
+    if n_selected > 0:
+        rows = selected.flatten().nonzero()[:, 0].tolist()
+        loss = accumulate_gradients(
+            run.policy,
+            [o.turns[row] for row in rows],
+            logp_old.flatten(0, 2)[rows],
+            advantage.flatten()[rows],
+            torch.where(sampled, weight, 0.0).flatten(0, 2)[rows],
+            n_rows,
+            args.micro_batch,
+            args.temperature,
+            clip_low=args.clip_low,
+            clip_high=args.clip_high,
+            dual_clip=args.dual_clip,
+        )
+        norm = torch.nn.utils.clip_grad_norm_(run.policy.parameters(), args.grad_clip)
+        norm = (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
+        line |= {"policy/loss": all_reduce([loss])[0], "policy/grad_norm": norm}
+    line["policy/updated"] = int(n_selected > 0 and math.isfinite(line["policy/grad_norm"]))
+    if line["policy/updated"]:
+        run.optimizer.step()
+    else:
+        say(f"step {step}: no update, since {logbook.why_none(line)}.")
+    run.optimizer.zero_grad(set_to_none=True)
+    clock.append(time.perf_counter())
+
+    # 5. The sampler follows.
+    refresh(run.sampler, run.policy)
+    clock.append(time.perf_counter())
+    laps = {name: b - a for name, a, b in zip(("logprob", "update", "refresh"), clock, clock[1:], strict=False)}
+    return line | {f"time/{name}": seconds for name, seconds in laps.items()}, returns
 
 
-def held_out(args: Args, tasks: Sequence[Task], sampler, tokenizer, gym) -> dict[str, float | None]:
-    """eval/...: figures of the last turn, of turn 1 and of the best turn over the held-out tasks, with standard errors."""
-    seed = seed_of(args.seed, "eval", RANK)
+def held_out(run: Run, tasks: Sequence[Task]) -> dict[str, float | None]:
+    """eval/...: the figures over the held-out tasks, the same on every process."""
+    args, seed = run.args, seed_of(run.args.seed, "eval", RANK)
     how = sampling(args, args.eval_context, args.eval_top_p) | {"samples": args.eval_samples, "seed": seed}
-    parts = [evaluate(sampler, tokenizer, tasks[RANK::WORLD], gym, **how)]
-    if WORLD > 1:
-        parts, own = [None] * WORLD, parts[0]
-        dist.all_gather_object(parts, own)
-    records = [r for part in parts for r in part]
-    lost = sum(r["status"] == "gym_error" for r in records)
-    if lost > args.max_gym_errors * len(records):
-        why = next((r["message"] for r in records if r["status"] == "gym_error" and r["message"]), "")
-        raise RunError(f"{lost} of {len(records)} evaluations failed in the gym itself: {why}")
-    figures = summarise(records, args.turns)
-    places = {"eval/": args.turns - 1, "eval/turn1/": 0, "eval/best/": args.turns}
-    line = {
-        place + name + suffix: None if cells[k][i] != cells[k][i] else cells[k][i]
-        for place, k in places.items()
-        for name, cells in figures.items()
-        for i, suffix in enumerate(("", "_se"))
-    }
-    return line | {"eval/tasks": len(tasks)}
-
-
-def over_processes(line: dict[str, tuple[float, float]]) -> dict[str, float | None]:
-    """(sum, count) of each metric on each process -> its mean over all of them; None where nothing was counted."""
-    numbers = all_reduce([x for pair in line.values() for x in pair])
-    pairs = zip(numbers[::2], numbers[1::2], strict=True)
-    return {name: total / count if count else None for name, (total, count) in zip(line, pairs, strict=True)}
+    records = gathered(evaluate(run.sampler, run.tokenizer, tasks[RANK::WORLD], run.gym, **how))
+    failures = [r["message"] for r in records if r["status"] == "gym_error"]
+    if len(failures) > args.max_gym_errors * len(records):
+        raise RunError(f"{len(failures)} of {len(records)} evaluations failed in the gym itself: {max(failures)}")
+    return headline(summarise(records, args.turns), args.turns) | {"eval/tasks": len(tasks)}
 
 
 # --- The loop ------------------------------------------------------------------------------------------------------------
 
 
-def main_loop(args: Args, gym, device: torch.device) -> None:
-    """Trains. args is resolved; gym evaluates jobs."""
-    tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
-    eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
-    out, start, checkpoint = open_run(args, device.type)
-    say(f"{out}: {json.dumps(asdict(args), default=str)}")
-    policy, tokenizer = load_policy(str(checkpoint or args.model), device, torch.float32, args.random_init and not checkpoint)
-    compute = getattr(torch, args.dtype)
-    sampler = copy.deepcopy(policy).to(compute).eval().requires_grad_(False)
-    if dist.is_initialized():
-        policy = shard(policy, compute)
+def load(args: Args, gym, device: torch.device, checkpoint: Path | None) -> Run:
+    """The policy in float32, its copy for sampling, the optimizer; from a checkpoint where there is one."""
+    random_init = args.random_init and not checkpoint
+    policy, tokenizer = load_policy(str(checkpoint or args.model), device, torch.float32, random_init)
+    compute = DTYPES[args.dtype]
+    sampler = copy.deepcopy(policy).to(compute).requires_grad_(False)
+    if is_initialized():
+        policy = shard(policy, compute, checkpointing=device.type == "cuda")
     optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, betas=(0.9, 0.999), weight_decay=args.weight_decay)
     if checkpoint:
-        load_optimizer(checkpoint, policy, optimizer, args)
-    gym, stop, saved, skipped = TimedGym(gym), Stop(), start if checkpoint else -1, 0
+        logbook.load_optimizer(checkpoint, policy, optimizer, args)
+    return Run(args, policy, sampler, tokenizer, optimizer, TimedGym(gym))
 
-    def leave(step: int) -> None:
+
+def main_loop(args: Args, gym, device: torch.device) -> None:
+    """Trains. args is resolved; gym judges."""
+    tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
+    eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
+    out, start, checkpoint = logbook.open_run(args, device.type)
+    say(f"{out}: {json.dumps(asdict(args), default=str)}")
+    run, stop, saved = load(args, gym, device, checkpoint), Stop(), start if checkpoint else -1
+
+    def save(step: int) -> None:
+        nonlocal saved
         if step != saved:
-            save_checkpoint(out, step, policy, tokenizer, optimizer, args)
+            logbook.save_checkpoint(out, step, run.policy, run.tokenizer, run.optimizer, args)
+            saved = step
+
+    def told_to_stop(step: int) -> bool:
+        if not stop():
+            return False
+        save(step)
         say(f"Stopped after step {step}. Continue with: torchrun train.py --resume {out}")
+        return True
 
     if not checkpoint:
-        say(f"Evaluating on {len(eval_tasks)} held-out tasks ...")
-        append(out, {"step": 0} | held_out(args, eval_tasks, sampler, tokenizer, gym))
-    for step in tqdm(range(start + 1, args.steps + 1), initial=start, total=args.steps, desc="train", disable=RANK != 0):
-        if stop():
-            return leave(step - 1)
-
-        # 1. Rollouts: K turns of G samples of each prompt, every kernel judged.
-        clock = [time.perf_counter()]
-        gym.seconds, gym.jobs = 0.0, 0
-        perturb(sampler, args.perturb_rollout, seed_of(args.seed, step, "perturb"))
-        groups, numbers = sample_step(step, args, tasks, sampler, tokenizer, gym)
-        clock.append(time.perf_counter())
-        if stop():
-            return leave(step - 1)  # the step is abandoned; done again, it will be the same
+        say(f"evaluating on {len(eval_tasks)} held-out tasks ...")
+        logbook.append(out, {"step": 0} | held_out(run, eval_tasks))
+    bar = tqdm(initial=start, total=args.steps, desc="train", unit="step", disable=None if RANK == 0 else True)
+    for step in range(start + 1, args.steps + 1):
+        if told_to_stop(step - 1):
+            return
+        begin, run.gym.seconds, run.gym.jobs = time.perf_counter(), 0.0, 0
+        perturb(run.sampler, args.perturb_rollout, seed_of(args.seed, step, "perturb"))
+        groups, numbers = draw(run, step, tasks)
+        rolled = time.perf_counter() - begin
+        if told_to_stop(step - 1):  # this step is abandoned; done again, it will be the same
+            return
         o = outcomes(groups, args.samples, args.turns)
+        line, returns = learn(run, step, o, numbers)
+        if (line["gym/error"] or 0) > args.max_gym_errors:
+            save(step - 1)
+            why = next((t.verdict.message for t in o.turns if t and t.verdict and t.verdict.status == "gym_error"), "")
+            share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
+            raise RunError(f"{share} ({why}). When that is mended, continue with --resume {out}")
+        line |= {"step": step, "gym/evals_per_second": all_reduce([run.gym.jobs / max(run.gym.seconds, 1e-9)])[0]}
+        line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
+        line["time/step"] = time.perf_counter() - begin
+        if step == args.steps or (args.eval_every and step % args.eval_every == 0):
+            try:
+                line |= held_out(run, eval_tasks)
+            except RunError as error:  # training goes on without these figures
+                say(str(error))
+        logbook.append(out, line)
+        logbook.write_transcripts(out / "transcripts" / f"step_{step:06d}.txt", groups, returns)
+        say(logbook.one_line(line, args.steps))
+        bar.update()
+        if step == args.steps or step % args.save_every == 0:
+            save(step)
+    bar.close()
+    if RANK == 0:
+        logbook.finish(out)
 
-        # 2. Rewards, returns, advantages.                                                        all (P, G, K)
-        reward, returns = pay(o, args)
-        advantage = rewards.leave_one_out(returns, o.valid)  # rewards.grpo for GRPO
-        flat = rewards.equal_returns(returns, o.valid)  # (P, K)
 
-        # 3. What the trainer thinks of the sampled tokens.                                       (P, G, K, T)
-        logp_rollout, sampled = sampled_tokens(o.turns)
-        logp_old = recompute_logprobs(policy, o.turns, sampled.shape[1], args.temperature, args.micro_batch)
-        by_turn = (*o.valid.shape, sampled.shape[1])
-        logp_old, logp_rollout, sampled = (x.reshape(by_turn) for x in (logp_old, logp_rollout, sampled))
-        clock.append(time.perf_counter())
+# --- Command ---------------------------------------------------------------------------------------------------------------
 
-        # 4. What enters the loss: MRS, PRS, importance weights.
-        keep_mrs = rewards.keep_by_mismatch(
-            logp_old, logp_rollout, sampled & o.valid[..., None], args.mrs_band, args.mrs_veto
+
+def parse(argv: list[str]) -> Args:
+    """The arguments with all None fields filled in: from the resumed run, else from the model's preset."""
+    args = tyro.cli(Args, args=argv, description=__doc__)
+    if args.resume:
+        args = tyro.cli(Args, args=argv, default=Args(**(logbook.arguments_of(args.resume) | {"resume": args.resume})))
+    args = resolve(args, preset_of(args.model))
+    args = replace(args, seed=secrets.randbits(31) if args.seed is None else args.seed)
+    args = replace(args, device=args.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if args.samples < 2 or args.prompts < 1 or args.turns < 1:
+        raise RunError(
+            "A step needs at least one prompt, one turn, and two samples to compare: see --prompts, --turns, --samples."
         )
-        uniform = [torch.Generator().manual_seed(seed_of(args.seed, step, "prs", number)) for number in numbers]
-        uniform = torch.stack([torch.rand(by_turn[1:3], generator=g) for g in uniform] or [torch.zeros(by_turn[1:3])])
-        uniform = uniform[: len(numbers)]
-        keep_prs = rewards.keep_by_coverage(
-            o.correct, o.coverage_raw, args.prs_threshold, args.prs_width, uniform=uniform
+    if args.temperature <= 0:
+        raise RunError("Training samples from the policy: --temperature must be above 0.")
+    return args
+
+
+def run(argv: list[str]) -> None:
+    one_process_per_gpu(sys.argv)
+    args = parse(argv)
+    device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
+    join(args.device, sharded=args.device == "cuda" and args.dtype != "fp32")
+    args = replace(args, seed=from_rank_0(args.seed))
+    if device.type == "cpu" and preset_of(args.model) == "tiny":
+        torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
+    if args.model == "tiny" and not args.random_init and not args.resume:
+        if RANK == 0:
+            sft.cold_start(args.device)
+        from_rank_0(None)
+    workers = args.workers or (max(1, os.cpu_count() // LOCAL_WORLD) if LOCAL_WORLD > 1 else None)
+    with Gym(device=args.device, workers=workers, seed=args.seed) as gym:
+        main_loop(args, gym, device)
+    leave()
+
+
+def main() -> None:
+    try:
+        run(sys.argv[1:])
+    except (RunError, TaskError, ModelError, GymError) as error:
+        sys.exit(f"train.py: {error}" if RANK == 0 else 1)
+    except torch.OutOfMemoryError:
+        free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
+        sys.exit(
+            f"train.py: out of GPU memory ({free:.0f} of {total:.0f} GiB free): if another process is using the GPU, stop it or "
+            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-batch, --rollout-batch or --max-response. The last "
+            "checkpoint is whole: continue with --resume"
         )
-        selected = o.valid & keep_mrs & keep_prs & ~flat[:, None] & sampled.any(dim=-1)
-        weight = torch.ones_like(logp_old)
-        if args.importance_cap > 0:
-            weight = rewards.importance_weights(logp_old, logp_rollout, args.importance_cap)
-        counted = o.valid & ~flat.all(dim=1)[:, None, None] if args.refill else o.valid
-        n_rows, n_selected = all_reduce([counted.sum().item(), selected.sum().item()])
-
-        # 5. One optimizer step on the clipped surrogate.
-        line = over_processes(
-            measure(o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight)
+    except OSError as error:
+        sys.exit(
+            f"train.py: {error.filename}: {error.strerror}. Make room or choose another --out; what was written is whole."
         )
-        if (line["gym/gym_error"] or 0) > args.max_gym_errors:
-            leave(step - 1)
-            raise RunError(gym_failure(f"{line['gym/gym_error']:.0%} of step {step}'s evaluations", o))
-        rows = selected.flatten().nonzero()[:, 0].tolist()
-        loss, norm = 0.0, 0.0
-        if n_selected > 0:
-            loss = accumulate_gradients(
-                policy,
-                [o.turns[row] for row in rows],
-                logp_old.flatten(0, 2)[rows],
-                advantage.flatten()[rows],
-                torch.where(sampled, weight, 0.0).flatten(0, 2)[rows],
-                n_rows,
-                args.micro_batch,
-                args.temperature,
-                clip_low=args.clip_low,
-                clip_high=args.clip_high,
-                dual_clip=args.dual_clip,
-            )
-            norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), args.grad_clip)
-            norm = (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
-        if n_selected > 0 and math.isfinite(norm):
-            optimizer.step()
-        else:
-            skipped += 1
-            say(f"step {step}: no update, since " + why_none(n_selected, line))
-        optimizer.zero_grad(set_to_none=True)
-        clock.append(time.perf_counter())
+    except KeyboardInterrupt:
+        sys.exit("Stopped at once. The last checkpoint is whole: continue with --resume")
 
-        # 6. The sampler follows.
-        refresh(sampler, policy)
-        clock.append(time.perf_counter())
 
-        # 7. Records.
-        line |= {
-            "step": step,
-            "policy/loss": all_reduce([loss])[0],
-            "policy/grad_norm": norm,
-            "policy/rows": n_selected,
-            "policy/skipped_steps": skipped,
-            "gym/evals_per_second": all_reduce([gym.jobs / max(gym.seconds, 1e-9)])[0],
-            "time/gym": gym.seconds,
-            "time/rollout": clock[1] - clock[0] - gym.seconds,
-            "time/logprob": clock[2] - clock[1],
-            "time/update": clock[3] - clock[2],
-            "time/refresh": clock[4] - clock[3],
-            "time/step": clock[4] - clock[0],
-        }
+if __name__ == "__main__":
+    main()

@@ -2,14 +2,15 @@
 
     load_tasks("level1")                 our own tasks of a level (level1, level2, level3)
     load_tasks("level2/3")               one of them, by number or by "level2/3_Name"
-    load_tasks("toy/test:256")           generated small tasks (toy.py): held-out or toy/train ones; "toy" = "toy/test:256"
+    load_tasks("toy/train:64")           64 generated small tasks (toy.py); held out: toy/test:64; "toy": toy/test:256
     load_tasks("toy/test/17")            one of those
     load_tasks("my_task.py")             a file in KernelBench's format
     load_tasks("KernelBench/level1")     a folder of such files, or of folders of them
     load_tasks("level_1.parquet")        the hub's parquet (columns name and code; level and problem_id if there)
 
-KernelBench's format: top-level `class Model`, `get_inputs()`, `get_init_inputs()`. Our own task files may also hold a dict `SMALL` of sizes that
-replace the module's constants on a machine without a GPU; so their get_inputs read the constants when called.
+KernelBench's format: top-level `class Model`, `get_inputs()`, `get_init_inputs()`. Our own task files also hold a dict
+`SMALL` of sizes that replace the module's constants on a machine without a GPU; so their get_inputs and get_init_inputs
+read the constants when called.
 
 Nothing is executed here (tasks are checked by AST only), and neither torch nor triton is imported.
 """
@@ -26,7 +27,10 @@ __all__ = ["Task", "TaskError", "load_tasks"]
 HERE = Path(__file__).resolve().parent
 LEVELS = ("level1", "level2", "level3")
 NEEDED = {"class Model": ast.ClassDef, "get_inputs()": ast.FunctionDef, "get_init_inputs()": ast.FunctionDef}
-CHOICES = "level1, level2, level3, level1/<number>, toy/train:<N>, toy/test:<N>, a .py file, a folder of such files, or a .parquet file"
+CHOICES = (
+    "level1, level2, level3, level1/<number>, toy/train:<N>, toy/test:<N>, "
+    "a .py file, a folder of .py files, or a .parquet file"
+)
 
 
 class TaskError(ValueError):
@@ -35,7 +39,7 @@ class TaskError(ValueError):
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: `name` is unique in a list of tasks ("level1/3_Softmax"), `source` is text in KernelBench's format."""
+    """One problem: `name` ("level1/2_Softmax") is unique in a list, `source` is text in KernelBench's format."""
 
     name: str
     source: str
@@ -49,16 +53,14 @@ class Task:
 def load_tasks(*specs: str, device: str = "cpu", seed: int = 0) -> list[Task]:
     """The tasks that the specs name (see the module's docstring), in order, each once.
 
-    `device` ("cpu" or "cuda") sets the sizes of toy tasks, `seed` picks them. Raises TaskError when a spec is unknown, finds nothing, or finds
-    a source that is not in KernelBench's format.
+    `device` ("cpu" or "cuda") sets the sizes of toy tasks, `seed` picks them. Raises TaskError when a spec is unknown,
+    finds nothing, or finds a source that is not in KernelBench's format.
     """
     tasks: dict[str, Task] = {}
     for spec in specs:
         for task in _load(str(spec).strip(), device, seed):
             if tasks.setdefault(task.name, task) != task:
-                raise TaskError(
-                    f"Two different tasks are called {task.name!r}: rename one of their files or folders, or load them apart."
-                )
+                raise TaskError(f"Two different tasks are called {task.name!r}: rename one of their files or folders.")
     if not tasks:
         raise TaskError(f"No task was asked for: name at least one of {CHOICES}.")
     return list(tasks.values())
@@ -99,7 +101,7 @@ def _toy(spec: str, device: str, seed: int) -> list[Task]:
     match = re.fullmatch(r"toy/(train|test)([:/])(\d+)", "toy/test:256" if spec == "toy" else spec)
     if not match:
         raise TaskError(
-            f"Unknown toy task {spec!r}: write toy, toy/train:<N> or toy/test:<N> for N tasks, or toy/test/<index> for one."
+            f"Unknown toy task {spec!r}: write toy/train:<N> or toy/test:<N> for N tasks, toy/test/<index> for one."
         )
     split, kind, number = match[1], match[2], int(match[3])
     if kind == ":" and number < 1:
@@ -174,7 +176,7 @@ def _checked(task: Task, where: str) -> Task:
     ]
     if missing:
         raise TaskError(
-            f"The task {where} does not define {' or '.join(missing)} at its top level: a task in KernelBench's format needs "
+            f"The task {where} does not define {' or '.join(missing)} at its top level: KernelBench's format needs "
             f"class Model, get_inputs() (the list of forward's arguments) and get_init_inputs() (the list of Model's)."
         )
     return task

@@ -19,7 +19,9 @@ import sys
 import traceback
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
+from kernelbench import sandbox, simulate
 from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -28,11 +30,11 @@ from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, k
 
 def explain(error: BaseException, path: str, limit: int = 3000) -> dict:
     """An exception of the candidate as plain data: its class, its line in the candidate's file, its text (with its causes)."""
-    text, line, seen = [], None, error
+    text, line, kernel, seen = [], None, None, error
     while seen is not None:
         for frame in traceback.extract_tb(seen.__traceback__):
             if frame.filename == path:
-                line = frame.lineno
+                line, kernel = frame.lineno, getattr(sys.modules.get("candidate"), frame.name, None)
                 where = f"line {frame.lineno}, in {frame.name}: {frame.line}"
                 text += [where] if where not in text else []
         message = f"{type(seen).__name__}: {seen}".strip()
@@ -41,12 +43,10 @@ def explain(error: BaseException, path: str, limit: int = 3000) -> dict:
     text = "\n".join(text)
     if len(text) > limit:
         text = f"{text[: limit // 2]}\n...\n{text[-limit // 2 :]}"
-    return {
-        "type": type(error).__name__,
-        "line": line,
-        "text": text,
-        "compile": any(c.__name__ in COMPILE_ERRORS for c in type(error).__mro__),
-    }
+    classes = {c.__name__ for c in type(error).__mro__}
+    # without a GPU a kernel's body is run by Python: what a compiler would refuse raises one of these, inside the kernel
+    refused = COMPILE_ERRORS | ({"NameError", "AttributeError"} if hasattr(kernel, "rewrite") else set())
+    return {"type": type(error).__name__, "line": line, "text": text, "compile": bool(classes & refused)}
 
 
 COMPILE_ERRORS = {
@@ -55,7 +55,6 @@ COMPILE_ERRORS = {
     "UnsupportedLanguageConstruct",
     "SyntaxError",
     "ImportError",
-    "PTXASError",
 }
 
 
@@ -77,9 +76,10 @@ class Contestant:
         while True:
             message, fds = self.channel.recv()
             kept.clear()
+            self.opened.close(keep=message.get("shared", {}).get("handle"))
             try:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
-            except Exception as error:  # noqa: BLE001 the candidate's, whatever it is
+            except (Exception, simulate.IllegalAccess, simulate.Unsupported) as error:  # noqa: BLE001 the candidate's
                 reply, fds = {"error": explain(error, self.path)}, []
             self.channel.send(reply, fds)
             for fd in fds:
@@ -163,8 +163,6 @@ class Contestant:
         reply = {}
         with watch(self.device, self._around):
             if self.device == "cpu":
-                from kernelbench import simulate
-
                 with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter:
                     output = self.model(*inputs)
                 rows = [[k["name"], float(k["ms"]), int(k["launches"]), bool(k["own"])] for k in meter.kernels]
@@ -191,11 +189,15 @@ class Contestant:
         torch.cuda.synchronize()
         return self._outputs(outputs, {"ms": [a.elapsed_time(b) for a, b in zip(start, end)]})
 
+    def do_warm_profiler(self, message, fds):
+        """Start the profiler once: the first start in a process takes seconds."""
+        with profile(activities=[ProfilerActivity.CUDA]):
+            torch.cuda.synchronize()
+        return {}, []
+
     def do_profile(self, message, fds):
         """torch.profiler's CUDA rows over the calls: name, ms per call, launches per call."""
         inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        from torch.profiler import ProfilerActivity, profile
-
         with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as prof:
             for given in inputs:
                 self.model(*given)
@@ -227,8 +229,6 @@ class watch:
         self.device, self.around = device, around
 
     def __enter__(self):
-        from kernelbench import simulate
-
         if self.device == "cpu":
             simulate.around = self.around
             return
@@ -256,8 +256,6 @@ class watch:
 
     def __exit__(self, *_):
         if self.device == "cpu":
-            from kernelbench import simulate
-
             simulate.around = None
         else:
             self.launcher.__init__, self.launcher.__call__ = self.original
@@ -269,8 +267,6 @@ class watch:
 
 def zygote(fd: int, device: str):
     """Fork a confined contestant for each {"job", "config"} that arrives (with its socket), report each death as {"exit": job, ...}."""
-    from kernelbench import sandbox, simulate
-
     torch.set_num_threads(1)
     if device == "cpu":
         simulate.install()

@@ -71,7 +71,9 @@ class Verdict:
     precision: str = "fp32"
     baseline: str = "eager"
     sandbox: dict = field(default_factory=dict)
-    seconds: dict = field(default_factory=dict)  # load, correctness, timing, knockout, total
+    seconds: dict = field(
+        default_factory=dict
+    )  # load, correctness, waiting (for the GPU alone), timing, knockout, total
 
     def to_json(self) -> dict:
         return asdict(self)
@@ -93,9 +95,9 @@ class Options:
     load_s: float = 60.0  # time-outs in seconds: importing the candidate (with the CUDA context),
     build_s: float = 120.0  # its first forward (compilation, autotuning),
     call_s: float = 30.0  # any other forward
-    block_ms: float = 10.0  # a timed block aims at this much kernel time
+    block_ms: float = 5.0  # a timed block aims at this much kernel time
     blocks: int = 3
-    memory_gib: float = 8.0  # most memory for the inputs and outputs of a timed block
+    memory_gib: float = 2.0  # most memory for the inputs and outputs of a timed block
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -120,9 +122,27 @@ class Referee:
             self.name, self.l2, self.bandwidth = f"simulated {options.simulate}", 0, math.inf
         self.zygote = Zygote(device)
 
+    def _use_gpu(self, alone: bool = False):
+        """While inside, no kernel is timed by others; alone: no other kernel runs. Simulated times need no such care."""
+        if self.device == "cpu":
+            return contextlib.nullcontext()
+        return self.turnstile.exclusive() if alone else self.turnstile.shared()
+
     def close(self):
         self.zygote.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _folder(self):
+        """A private folder of one evaluation: the candidate's file, its temporary files, its Triton cache."""
+        with self.lock:
+            self.jobs += 1
+            folder = os.path.join(self.folder, str(self.jobs))
+        os.mkdir(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _copy_bandwidth(self) -> float:
         """Bytes per second of a large device-to-device copy, read and write counted: the best of 10."""
@@ -147,7 +167,9 @@ class Referee:
         try:
             look(code, "ModelNew")
             reference = self._reference(task)
-            self._judge(verdict, reference, code)
+            self._baseline(reference)
+            with self._folder() as folder:
+                self._judge(verdict, reference, code, folder)
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
         except Stop as stop:
@@ -172,7 +194,7 @@ class Referee:
                 self.references.popitem(last=False)
         return reference
 
-    def _judge(self, verdict: Verdict, reference: Reference, code: str):
+    def _judge(self, verdict: Verdict, reference: Reference, code: str, folder: str):
         clock = time.monotonic()
 
         def lap(name):
@@ -180,13 +202,11 @@ class Referee:
             now = time.monotonic()
             verdict.seconds[name], clock = verdict.seconds.get(name, 0.0) + now - clock, now
 
-        self._baseline(reference)
-        lap("reference")
-        with Contest(self, code, "ModelNew") as contest:
+        with Contest(self, folder, code, "ModelNew") as contest:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            with self.turnstile.shared():
+            with self._use_gpu():
                 plain, first = self._correctness(contest, reference)
             lap("correctness")
             own = sorted({name for name, own, _ in claims(first.get("launches"), (str, bool, int)) if own})
@@ -196,19 +216,23 @@ class Referee:
                     "No Triton kernel of the code's own was launched: library calls alone earn nothing.",
                     "no own kernel",
                 )
+            contest.warm_profiler()
+            lap("profiler")
             verdict.reference_ms, reference_rows = reference.timing["ms"], reference.timing["rows"]
             verdict.timing = "simulated" if self.device == "cpu" else "measured"
-            with self.turnstile.exclusive():
+            with self._use_gpu(alone=True):
+                lap("waiting")
                 samples, rows = contest.timing(reference, plain, first)
             verdict.kernel_ms = statistics.median(samples)
             verdict.speedup_ci = interval(reference.timing["samples"], samples)
             lap("timing")
         decoys = set()
         if own:
-            with Contest(self, code, "ModelNew") as contest, self.turnstile.shared():
+            with Contest(self, folder, code, "ModelNew") as contest:
                 contest.load()
-                contest.build(reference, plain)
-                decoys = {name for name in own if contest.right_without(name, reference, plain)}
+                with self._use_gpu():
+                    contest.build(reference, plain)
+                    decoys = {name for name in own if contest.right_without(name, reference, plain)}
             lap("knockout")
         self._coverage(verdict, rows, set(own) - decoys, sum(r[1] for r in reference_rows))
         if decoys and len(decoys) == len(own) and not self.options.any_code:
@@ -226,12 +250,13 @@ class Referee:
             if reference.timing is not None:
                 return
             try:
-                with Contest(self, reference.task.source, "Model") as contest:
+                with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
                     contest.load()
-                    with self.turnstile.shared():
+                    with self._use_gpu():
                         contest.build(reference, plain=False)
                         first = contest.check(reference, False, "reference", 0)
-                    with self.turnstile.exclusive():
+                    contest.warm_profiler()
+                    with self._use_gpu(alone=True):
                         samples, rows = contest.timing(reference, False, first)
             except Stop as stop:
                 reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
@@ -269,16 +294,13 @@ class Referee:
 class Contest:
     """One contestant with its private folder, as a context; speaks its commands and checks what comes back."""
 
-    def __init__(self, referee: Referee, code: str, entry: str):
-        self.referee, self.device, self.options, self.entry = referee, referee.device, referee.options, entry
-        with referee.lock:
-            referee.jobs += 1
-            self.folder = os.path.join(referee.folder, str(referee.jobs))
-        os.mkdir(self.folder)
+    def __init__(self, referee: Referee, folder: str, code: str, entry: str):
+        self.referee, self.device, self.options = referee, referee.device, referee.options
+        self.folder, self.entry = folder, entry
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened = Opened(self.device)
+        self.opened, self.timed = Opened(self.device), None
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
@@ -290,10 +312,14 @@ class Contest:
     def __exit__(self, *_):
         self.process.close()
         self.opened.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.close_timed()
 
     def load(self):
         self.process.ask({"do": "load", "entry": self.entry}, timeout=self.options.load_s)
+
+    def warm_profiler(self):
+        if self.device == "cuda":
+            self.process.ask({"do": "warm_profiler"}, timeout=self.options.load_s)
 
     def _send(self, message: dict, tensors: list[torch.Tensor], timeout: float):
         """Ask with tensors in shared memory: (reply, its descriptors, the tensors as the contestant left them, their memory)."""
@@ -372,24 +398,21 @@ class Contest:
             rows = claims(first.get("kernels"), (str, float, int, bool))
             return [positive(first.get("ms"))], [(name, ms, float(n), own) for name, ms, n, own in rows]
         own = {name for name, mine, _ in claims(first.get("launches"), (str, bool, int)) if mine}
-        calls, samples, block = 4, [], 0
-        probe = reference.expected(plain, "reference", 0)
-        flatten(probe[0], given := [])
-        size = sum(t.numel() * t.element_size() for t in given) + sum(t.numel() * t.element_size() for t in probe[1][1])
-        most = max(2, int(self.options.memory_gib * 2**30 / max(size, 1)))
-        floor = 0.5 * sum(t.numel() * t.element_size() for t in given) / self.referee.bandwidth * 1e3
-        while block <= self.options.blocks:
-            ms = self._block(reference, plain, block, min(calls, most))
-            if block:  # the first one warms up and tells how many calls make a block
-                samples += ms
-            calls = min(64, max(5, int(self.options.block_ms / max(statistics.median(ms), 1e-3))))
-            block += 1
-        if statistics.median(samples) < floor and self.entry == "ModelNew" and reference.timing["ms"] > floor:
+        inputs, (_, outputs, _) = reference.expected(plain, "reference", 0)
+        flatten(inputs, given := [])
+        read, all_bytes = sum(t.nbytes for t in given), sum(t.nbytes for t in given + outputs)
+        most = max(2, int(self.options.memory_gib * 2**30 / max(all_bytes, 1)))
+        median = statistics.median(
+            self._block(reference, plain, 0, min(3, most))
+        )  # warms up, tells how many calls make a block
+        calls = min(most, 64, max(8, int(self.options.block_ms / median)))
+        samples = [ms for block in range(self.options.blocks) for ms in self._block(reference, plain, block + 1, calls)]
+        self.close_timed()
+        tensors, floor = [], 0.5 * read / self.referee.bandwidth * 1e3
+        if self.entry == "ModelNew" and statistics.median(samples) < floor < reference.timing["ms"]:
             fast = f"{statistics.median(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
             raise Stop("hack", f"The claimed time is impossible: {fast} ({floor * 2e3:.1f} us).", "impossible time")
-        trees, tensors = [], []
-        for i in range(3):
-            trees.append(flatten(reference.inputs("profile", i), tensors))
+        trees = [flatten(reference.inputs("profile", i), tensors) for i in range(3)]
         reply, _, shared = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
         shared.close()
         rows = claims(reply.get("rows"), (str, float, (int, float)))
@@ -399,20 +422,28 @@ class Contest:
         """Event times in ms of `calls` forwards on fresh inputs; one output of the referee's choosing is checked."""
         draws, tensors = [reference.inputs("timed", self.folder, block, i) for i in range(calls)], []
         trees = [flatten(d, tensors) for d in draws]
+        if self.timed is None or not self.timed.fill(tensors):
+            self.close_timed()
+            self.timed = Shared(tensors, self.device)
+        torch.cuda.current_stream().synchronize()
         seed = reference.number("call", "timed", block) % 2**31
         message = {"do": "block", "tree": trees, "seed": seed, "flush": 2 * self.referee.l2, "ahead": 0.2 * calls}
-        reply, fds, shared = self._send(message, tensors, self.options.call_s)
+        reply, fds = self.process.ask(message | {"shared": self.timed.spec}, (), self.options.call_s)
         pick = random.SystemRandom().randrange(calls)
         model = reference.plain if plain else reference.model
         if not any(isinstance(m, torch.nn.modules.dropout._DropoutNd) for m in model.modules()):
             wrong = self._compare(reply.get("tree"), reply, fds, [reference.forward(model, draws[pick], seed)], [pick])
             if wrong:
                 raise Stop("wrong", f"In a timed call {wrong}", None)
-        shared.close()
         ms = reply.get("ms")
         if not isinstance(ms, list) or len(ms) != calls:
             raise Stop("hack", "The candidate's process sent no times.", "protocol")
         return [positive(v) for v in ms]
+
+    def close_timed(self):
+        if self.timed is not None:
+            self.timed.close()
+            self.timed = None
 
 
 def positive(value) -> float:

@@ -12,9 +12,9 @@ a tiny policy must learn to copy them; only row endings may take up to three. Te
 Compositions (sequences of operator names, constants left out) of train and test are disjoint: crc32 % 8 == 0 is test.
 
 A chain is drawn until, on a fixed normal sample: every stretch of it matters (without it the output differs clearly),
-the output is neither constant nor mostly one value, and float32 agrees with float64 to 1e-5 of the output's scale, on
-the sample and on its negated, scaled and shifted versions. The same comparison shows that a broken solution with other
-operators or constants is really wrong. Not covered: broadcast operands, other dtypes than float32, more than 2 axes.
+the output is neither constant nor mostly one value, and float32 agrees with float64 to a fifth of the judge's tolerance
+on the sample and on its negated, scaled and shifted versions. The same comparison shows that a broken solution with
+other operators or constants is really wrong. Not covered: broadcast operands, dtypes besides float32, more than 2 axes.
 """
 
 import ast
@@ -177,8 +177,8 @@ def make(split: str, seed: int, index: int, device: str = "cpu") -> Toy:
     rng = random.Random(f"{split} {seed} {index}")
     while True:
         steps = _draw(rng)
-        held_out = zlib.crc32(" ".join(step.name for step in steps).encode()) % 8 == 0
-        if held_out == (split == "test") and _sound(steps):
+        names = " ".join(step.name for step in steps)
+        if (zlib.crc32(names.encode()) % 8 == 0) == (split == "test") and _sound(steps):
             break
     rows, cols = _sizes(rng, steps, device)
     return Toy(Task(f"toy/{split}/{index}", _source(steps, rows, cols)), steps, rows, cols, device)
@@ -270,8 +270,9 @@ def _sound(steps: tuple[Step, ...]) -> bool:
         return False
     with np.errstate(all="ignore"):
         for kind in ("plain", "negated", "scaled", "shifted"):
-            exact, rounded = _value(steps, kind, "float64"), _value(steps, kind)
-            if not np.isfinite(rounded).all() or np.abs(exact - rounded).max() > 1e-5 * np.abs(exact).max():
+            exact = _value(steps, kind, "float64")
+            allowed = 2e-5 * (min(1, np.sqrt((exact**2).mean())) + np.abs(exact))
+            if not (np.abs(_value(steps, kind) - exact) <= allowed).all():  # NaN and infinity fail too
                 return False
         value = _value(steps)
         scale = np.abs(value).max()
@@ -343,9 +344,9 @@ def _render(chain: tuple[Step, ...], plan: list[Part], rng: random.Random) -> st
             body.append("x = o")
         else:
             result = "o"
-    lines = [*kernels, "class ModelNew(torch.nn.Module):", f"    def forward(self, {', '.join(_tensors(chain))}):"]
-    lines += ["        " + line for line in [*body, f"return {result}"]]
-    return "import torch\nimport triton\nimport triton.language as tl\n\n\n" + "\n".join(lines) + "\n"
+    lines = ["import torch", "import triton", "import triton.language as tl", "\n", *kernels]
+    lines += ["class ModelNew(torch.nn.Module):", f"    def forward(self, {', '.join(_tensors(chain))}):"]
+    return "\n".join(lines + ["        " + line for line in [*body, f"return {result}", ""]]).rstrip() + "\n"
 
 
 def _kernel(name: str, steps: tuple[Step, ...]) -> str:
@@ -369,8 +370,7 @@ def _launch(name: str, steps: tuple[Step, ...], block: int) -> list[str]:
         launch = f"{name}[(triton.cdiv(n, {block}),)]({tensors}, n, {block})"
         return ["o = torch.empty_like(x)", "n = x.numel()", launch]
     empty = "torch.empty(rows, device=x.device)" if steps[-1].name in REDUCTIONS else "torch.empty_like(x)"
-    launch = f"{name}[(rows,)]({tensors}, cols, triton.next_power_of_2(cols))"
-    return ["rows, cols = x.shape", f"o = {empty}", launch]
+    return ["rows, cols = x.shape", f"o = {empty}", f"{name}[(rows,)]({tensors}, cols, triton.next_power_of_2(cols))"]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -473,10 +473,8 @@ INVENTED = (  # functions that Triton does not have, or that do not work on its 
     ("tl.maximum(x, 0.0)", "tl.relu(x)"),
     ("tl.maximum(x, 0.0)", "torch.relu(x)"),
     ("2.0 * tl.sigmoid(2.0 * x) - 1.0", "tl.tanh(x)"),
-    ("2.0 * tl.sigmoid(2.0 * x) - 1.0", "torch.tanh(x)"),
     ("x * tl.sigmoid(x)", "tl.silu(x)"),
     ("x = tl.sigmoid(", "x = torch.sigmoid("),
-    ("cdiv(n, ", "ceil_div(n, "),
     ("triton.next_power_of_2", "triton.next_power"),
     ("torch.empty", "tl.empty"),
 )
@@ -484,7 +482,6 @@ ARGUMENTS = (  # parameters missing from a kernel, arguments missing from a laun
     ("_ptr, n, BLOCK", "_ptr, BLOCK"),
     ("_ptr, cols, BLOCK", "_ptr, BLOCK"),
     (", y_ptr", ""),
-    (", BLOCK: tl.constexpr", ""),
     ("](x, y, ", "](x, "),
     (", o, n", ", n"),
     ("o, cols, triton", "o, triton"),

@@ -149,8 +149,15 @@ class Shared:
             self.spec["handle"] = bytes(handle).hex()
             memory = torch.as_tensor(_Raw(self.pointer, nbytes), device="cuda")
         self.tensors = [view(memory, spec) for spec in self.spec["tensors"]]
+        self.fill(tensors)
+
+    def fill(self, tensors: list[torch.Tensor]) -> bool:
+        """New values into the same memory; False, and nothing written, where the tensors are of another form."""
+        if [(t.shape, t.dtype) for t in tensors] != [(t.shape, t.dtype) for t in self.tensors]:
+            return False
         for mine, given in zip(self.tensors, tensors):
             mine.copy_(given)
+        return True
 
     def close(self):
         for fd in self.fds:
@@ -225,10 +232,10 @@ class Opened:
         _cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(self.pointers[handle]))
         return torch.as_tensor(_Raw(self.pointers[handle], size.value), device="cuda")
 
-    def close(self):
-        for pointer in self.pointers.values():
-            _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(pointer))
-        self.pointers = {}
+    def close(self, keep: str | None = None):
+        """Unmap everything but the memory of the handle `keep`."""
+        for handle in [h for h in self.pointers if h != keep]:
+            _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(self.pointers.pop(handle)))
 
 
 def export(tensors: list[torch.Tensor]) -> dict:
