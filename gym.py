@@ -80,7 +80,7 @@ class Gym:
             raise GymError("No GPU is visible here; use device cpu (Triton's interpreter, simulated times).")
         cores = os.cpu_count() or 1
         seats = gpus if self.device == "cuda" else 1
-        workers = workers or (max(2, min(16, cores // seats)) if self.device == "cuda" else max(1, cores))
+        workers = workers or (max(2, min(12, cores * 3 // 4 // seats)) if self.device == "cuda" else max(1, cores))
         key = secrets.token_bytes(32) if seed is None else hashlib.sha256(f"gym {seed}".encode()).digest()
         self.options = options or Options(any_code=any_code)
         self.queue, self.ready = deque(), threading.Condition()

@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 import rewards
 from model import save_policy
-from processes import RANK, WORLD
+from processes import RANK, WORLD, from_rank_0
 from rollout import Trajectory
 
 STATUSES = (
@@ -139,7 +139,7 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
             new.replace(out / "metrics.jsonl")
         return out, state["step"], folder
     name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
-    out = args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = from_rank_0(args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
     if RANK == 0:
         if (out / "metrics.jsonl").exists():
             raise RunError(f"{out} already holds a run: continue it with --resume {out}, or choose another --out.")

@@ -28,25 +28,22 @@ RANK, WORLD, LOCAL_RANK, LOCAL_WORLD = (
 )
 
 
-def one_process_per_gpu(argv: list[str]) -> None:
-    """Replaces this process by torchrun with one process per visible GPU where there are several. Returns otherwise.
-
-    Inside such a run: leaves to each process its own GPU. To be called before anything touches CUDA.
-    """
+def own_gpu() -> None:
+    """Leaves one GPU to this process where there are several processes. Before anything touches CUDA."""
     if LOCAL_WORLD > 1:
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(torch.cuda.device_count())))
-        gpus = [gpu for gpu in visible.split(",") if gpu]
-        if LOCAL_RANK < len(gpus):
-            os.environ["CUDA_VISIBLE_DEVICES"] = gpus[LOCAL_RANK]
-        return
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(LOCAL_WORLD)))).split(",")
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[LOCAL_RANK] if LOCAL_RANK < len(visible) else ""
+
+
+def one_process_per_gpu(argv: list[str]) -> None:
+    """Replaces a single process by torchrun with one process per visible GPU, where there are several."""
     gpus = torch.cuda.device_count()
     if WORLD > 1 or gpus < 2:
         return
     print(f"{gpus} GPUs: starting one process for each (CUDA_VISIBLE_DEVICES=0 keeps to one).", flush=True)
-    for name in [n for n in os.environ if n.startswith(("TORCHELASTIC_", "GROUP_", "ROLE_", "MASTER_"))]:
+    ours = ("TORCHELASTIC_", "GROUP_", "ROLE_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    for name in [name for name in os.environ if name.startswith(ours)]:
         del os.environ[name]
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
-        os.environ.pop(name, None)
     run = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
     os.execv(sys.executable, [sys.executable, *run, *argv])
 

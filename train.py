@@ -18,15 +18,15 @@ from_pretrained), plot.png. No KL term, no entropy bonus. Not covered yet: packe
 """
 
 import copy
-import json
 import math
 import os
 import random
 import secrets
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +59,7 @@ from processes import (
     leave,
     one_process_per_gpu,
     over_processes,
+    own_gpu,
     say,
 )
 from rollout import Trajectory, rollout
@@ -184,16 +185,21 @@ def perturb(model, sigma: float, seed: int) -> None:
 
 
 class TimedGym:
-    """A gym that counts its evaluations and the seconds they take."""
+    """A gym that counts its jobs, how many of them differ (the others are not judged again), and the seconds."""
 
     def __init__(self, gym):
-        self.gym, self.seconds, self.jobs = gym, 0.0, 0
+        self.gym = gym
+        self.reset()
+
+    def reset(self):
+        self.seconds, self.jobs, self.distinct = 0.0, 0, 0
 
     def evaluate(self, jobs, progress: bool = False):
         start = time.perf_counter()
         verdicts = self.gym.evaluate(jobs, progress)
         self.seconds += time.perf_counter() - start
         self.jobs += len(jobs)
+        self.distinct += len({(job.task.key, job.code) for job in jobs if job.code})
         return verdicts
 
 
@@ -358,7 +364,7 @@ def main_loop(args: Args, gym, device: torch.device) -> None:
     tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
     eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
     out, start, checkpoint = logbook.open_run(args, device.type)
-    say(f"{out}: {json.dumps(asdict(args), default=str)}")
+    say(textwrap.fill(f"{out}: " + ", ".join(f"{k}={v}" for k, v in vars(args).items()), 120))
     run, stop, saved = load(args, gym, device, checkpoint), Stop(), start if checkpoint else -1
 
     def save(step: int) -> None:
@@ -381,7 +387,8 @@ def main_loop(args: Args, gym, device: torch.device) -> None:
     for step in range(start + 1, args.steps + 1):
         if told_to_stop(step - 1):
             return
-        begin, run.gym.seconds, run.gym.jobs = time.perf_counter(), 0.0, 0
+        begin = time.perf_counter()
+        run.gym.reset()
         perturb(run.sampler, args.perturb_rollout, seed_of(args.seed, step, "perturb"))
         groups, numbers = draw(run, step, tasks)
         rolled = time.perf_counter() - begin
@@ -394,7 +401,9 @@ def main_loop(args: Args, gym, device: torch.device) -> None:
             why = next((t.verdict.message for t in o.turns if t and t.verdict and t.verdict.status == "gym_error"), "")
             share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
             raise RunError(f"{share} ({why}). When that is mended, continue with --resume {out}")
-        line |= {"step": step, "gym/evals_per_second": all_reduce([run.gym.jobs / max(run.gym.seconds, 1e-9)])[0]}
+        counts = {"gym/distinct": (run.gym.distinct, run.gym.jobs)}
+        counts["gym/evals_per_second"] = (run.gym.distinct, run.gym.seconds / WORLD)
+        line |= {"step": step} | over_processes(counts)
         line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
         line["time/step"] = time.perf_counter() - begin
         if step == args.steps or (args.eval_every and step % args.eval_every == 0):
@@ -434,10 +443,12 @@ def parse(argv: list[str]) -> Args:
 
 
 def run(argv: list[str]) -> None:
-    one_process_per_gpu(sys.argv)
+    own_gpu()
     args = parse(argv)
+    if args.device == "cuda":
+        one_process_per_gpu(sys.argv)
     device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
-    join(args.device, sharded=args.device == "cuda" and args.dtype != "fp32")
+    join(args.device, sharded=args.dtype != "fp32")
     args = replace(args, seed=from_rank_0(args.seed))
     if device.type == "cpu" and preset_of(args.model) == "tiny":
         torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
@@ -445,7 +456,7 @@ def run(argv: list[str]) -> None:
         if RANK == 0:
             sft.cold_start(args.device)
         from_rank_0(None)
-    workers = args.workers or (max(1, os.cpu_count() // LOCAL_WORLD) if LOCAL_WORLD > 1 else None)
+    workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
     with Gym(device=args.device, workers=workers, seed=args.seed) as gym:
         main_loop(args, gym, device)
     leave()

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+CHUNK = 1 << 26  # values that are compared at once
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
 
@@ -20,30 +21,32 @@ def mismatch(output: torch.Tensor, expected: torch.Tensor, tolerance: float | No
         return f"the output has dtype {str(output.dtype)[6:]}, expected {str(expected.dtype)[6:]}"
     if expected.numel() == 0:
         return None
+    if expected.is_complex():
+        output, expected = torch.view_as_real(output), torch.view_as_real(expected)
     o_flat, e_flat = output.reshape(-1), expected.reshape(-1)
-    if not expected.dtype.is_floating_point and not expected.dtype.is_complex:
+    if not expected.dtype.is_floating_point:
         wrong = o_flat != e_flat
         return _where(wrong, o_flat, e_flat, expected.shape) if wrong.any() else None
-    tol = tolerance or TOLERANCE.get(expected.dtype, 1e-4)
+    tol = TOLERANCE.get(expected.dtype, 1e-4) if tolerance is None else tolerance
     wide = torch.float64 if expected.device.type == "cpu" else torch.float32
     finite = torch.isfinite(e_flat)
     values = e_flat if finite.all() else e_flat[finite]
     if values.numel():
         total = values.numel()
         mean = values.sum(dtype=torch.float64) / total
-        square = sum(c.to(wide).square().sum(dtype=torch.float64) for c in values.split(1 << 26)) / total
+        square = sum(c.to(wide).square().sum(dtype=torch.float64) for c in values.split(CHUNK)) / total
         rms, std = square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item()
     else:
         rms = std = 0.0
     error = 0.0
-    for o, e in zip(o_flat.split(1 << 26), e_flat.split(1 << 26)):
+    for start, o, e in zip(range(0, len(e_flat), CHUNK), o_flat.split(CHUNK), e_flat.split(CHUNK)):
         o, e = o.to(wide), e.to(wide)
         good = torch.isfinite(e)
         wrong = torch.where(
             good, ~((o - e).abs() <= tol * (min(1.0, rms) + e.abs())), ~((o == e) | (o.isnan() & e.isnan()))
         )
         if wrong.any():
-            return _where(wrong, o, e, expected.shape)
+            return _where(wrong, o, e, expected.shape, start)
         error += torch.where(good, o - e, 0).square().sum(dtype=torch.float64).item()
     error = math.sqrt(error / expected.numel())
     allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
@@ -52,33 +55,38 @@ def mismatch(output: torch.Tensor, expected: torch.Tensor, tolerance: float | No
     return None
 
 
-def _where(wrong, o, e, shape) -> str:
+def _where(wrong, o, e, shape, start: int = 0) -> str:
+    """In words: the values of one chunk, which begins at the flat index `start`, that are wrong."""
     i = int(wrong.to(torch.uint8).argmax())
-    index = (
-        tuple(int(n) for n in torch.unravel_index(torch.tensor(i), shape))
-        if wrong.numel() == math.prod(shape)
-        else f"flat {i}"
-    )
-    worst = (o.double() - e.double()).abs().nan_to_num(nan=math.inf).max().item()
+    index, at = [], start + i
+    for size in reversed(shape):
+        index, at = [at % size, *index], at // size
+    worst = (o.double() - e.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf).max().item()
     got, want = o[i].item(), e[i].item()
-    text = f"{int(wrong.sum())} of {wrong.numel()} values are wrong, the first at {index}: got {got:.6g}, expected {want:.6g}"
+    text = f"{int(wrong.sum())} of {wrong.numel()} values are wrong, the first at {tuple(index)}: got {got:.6g}, expected {want:.6g}"
     return text + f" (largest difference {worst:.3g})"
 
 
 def structure(output, expected) -> str | None:
     """None where two flattened outputs have the same form."""
-    if isinstance(output, list) != isinstance(expected, list) or isinstance(output, dict) != isinstance(expected, dict):
-        kinds = [
-            f"{len(t)} outputs" if isinstance(t, list) else "one tensor" if isinstance(t, dict) else repr(t)
-            for t in (output, expected)
-        ]
-        return f"the forward returned {kinds[0]}, expected {kinds[1]}"
+    if isinstance(output, list) != isinstance(expected, list) or _named(output) != _named(expected):
+        return f"the forward returned {_kind(output)}, expected {_kind(expected)}"
     if isinstance(expected, list):
         if len(output) != len(expected):
             return f"the forward returned {len(output)} outputs, expected {len(expected)}"
         return next((m for m in map(structure, output, expected) if m), None)
-    return (
-        None
-        if isinstance(expected, dict) or output == expected
-        else f"the forward returned {output!r}, expected {expected!r}"
-    )
+    if _named(expected) == ["t"]:
+        return None
+    if isinstance(expected, dict):
+        return structure(output["d"], expected["d"])
+    return None if output == expected else f"the forward returned {output!r}, expected {expected!r}"
+
+
+def _named(tree) -> list[str] | None:
+    return list(tree) if isinstance(tree, dict) else None
+
+
+def _kind(tree) -> str:
+    if isinstance(tree, list):
+        return f"{len(tree)} outputs"
+    return "one tensor" if _named(tree) == ["t"] else "a dict" if isinstance(tree, dict) else repr(tree)

@@ -122,8 +122,9 @@ class Referee:
             self.name, self.l2, self.bandwidth = f"simulated {options.simulate}", 0, math.inf
         self.zygote = Zygote(device)
 
-    def _use_gpu(self, alone: bool = False):
-        """While inside, no kernel is timed by others; alone: no other kernel runs. Simulated times need no such care."""
+    def use_gpu(self, alone: bool = False):
+        """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
+        with a moment of GPU time and would make everybody wait. Simulated times need no such care."""
         if self.device == "cpu":
             return contextlib.nullcontext()
         return self.turnstile.exclusive() if alone else self.turnstile.shared()
@@ -206,8 +207,7 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            with self._use_gpu():
-                plain, first = self._correctness(contest, reference)
+            plain, first = self._correctness(contest, reference)
             lap("correctness")
             own = sorted({name for name, own, _ in claims(first.get("launches"), (str, bool, int)) if own})
             if not own and not self.options.any_code:
@@ -220,7 +220,7 @@ class Referee:
             lap("profiler")
             verdict.reference_ms, reference_rows = reference.timing["ms"], reference.timing["rows"]
             verdict.timing = "simulated" if self.device == "cpu" else "measured"
-            with self._use_gpu(alone=True):
+            with self.use_gpu(alone=True):
                 lap("waiting")
                 samples, rows = contest.timing(reference, plain, first)
             verdict.kernel_ms = statistics.median(samples)
@@ -230,9 +230,8 @@ class Referee:
         if own:
             with Contest(self, folder, code, "ModelNew") as contest:
                 contest.load()
-                with self._use_gpu():
-                    contest.build(reference, plain)
-                    decoys = {name for name in own if contest.right_without(name, reference, plain)}
+                contest.build(reference, plain)
+                decoys = {name for name in own if contest.right_without(name, reference, plain)}
             lap("knockout")
         self._coverage(verdict, rows, set(own) - decoys, sum(r[1] for r in reference_rows))
         if decoys and len(decoys) == len(own) and not self.options.any_code:
@@ -252,11 +251,10 @@ class Referee:
             try:
                 with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
                     contest.load()
-                    with self._use_gpu():
-                        contest.build(reference, plain=False)
-                        first = contest.check(reference, False, "reference", 0)
+                    contest.build(reference, plain=False)
+                    first = contest.check(reference, False, "reference", 0)
                     contest.warm_profiler()
-                    with self._use_gpu(alone=True):
+                    with self.use_gpu(alone=True):
                         samples, rows = contest.timing(reference, False, first)
             except Stop as stop:
                 reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
@@ -300,7 +298,7 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.timed = Opened(self.device), None
+        self.opened, self.timed, self.fresh = Opened(self.device), None, True
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
@@ -344,18 +342,22 @@ class Contest:
         unmatched = reply.get("unmatched")
         return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
 
-    def call(self, reference: Reference, plain: bool, *name, knock: str | None = None, first: bool = True):
+    def call(self, reference: Reference, plain: bool, *name, knock: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output)."""
         inputs, expected = reference.expected(plain, *name)
         if expected is None:  # the reference is not finite on this draw
             return None, None
         tree = flatten(inputs, tensors := [])
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31, "knock": knock}
-        reply, fds, shared = self._send(message, tensors, self.options.build_s if first else self.options.call_s)
-        with contextlib.closing(shared):
-            wrong = self._compare(reply.get("tree"), reply, fds, [expected])
-            if not wrong and any(mismatch(now, after) for now, after in zip(shared.tensors, expected[2])):
-                wrong = "the kernel changed its inputs"
+        with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
+            reply, fds, shared = self._send(
+                message, tensors, self.options.build_s if self.fresh else self.options.call_s
+            )
+            with contextlib.closing(shared):
+                wrong = self._compare(reply.get("tree"), reply, fds, [expected])
+                if not wrong and any(mismatch(now, after) for now, after in zip(shared.tensors, expected[2])):
+                    wrong = "the kernel changed its inputs"
+        self.fresh = False
         return reply, wrong
 
     def _compare(self, trees, reply: dict, fds: list[int], expected: list[tuple], picks=None) -> str | None:
@@ -378,7 +380,7 @@ class Contest:
         return None
 
     def check(self, reference: Reference, plain: bool, *name) -> dict:
-        reply, wrong = self.call(reference, plain, *name, first=name[1] == 0)
+        reply, wrong = self.call(reference, plain, *name)
         if wrong:
             raise Stop("wrong", wrong)
         return reply

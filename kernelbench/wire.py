@@ -12,6 +12,7 @@ import mmap
 import os
 import socket
 import struct
+import time
 
 import torch
 
@@ -47,35 +48,42 @@ class Channel:
             raise Closed(str(error)) from error
 
     def recv(self, timeout: float | None = None) -> tuple[dict, list[int]]:
-        """The next message and its descriptors. TimeoutError after `timeout` seconds, Closed at the end of the stream."""
-        self.sock.settimeout(timeout)
+        """The next message, whole, and its descriptors. TimeoutError after `timeout` seconds, Closed at the end of the stream."""
+        deadline, fds = None if timeout is None else time.monotonic() + timeout, []
         try:
+            self.sock.settimeout(timeout)
             data, fds, _, _ = socket.recv_fds(self.sock, 5, 64)
             if not data:
                 raise Closed("end of stream")
-            header = data + self._exactly(5 - len(data))
+            header = data + self._exactly(5 - len(data), deadline)
             length, expected = struct.unpack("<IB", header)
             if length > MAX_MESSAGE or expected != len(fds):
                 raise BadMessage(f"a message of {length} bytes with {len(fds)} descriptors of {expected}")
-            message = json.loads(self._exactly(length))
-        except ConnectionResetError as error:
-            raise Closed(str(error)) from error
-        except (ValueError, RecursionError) as error:
+            message = json.loads(self._exactly(length, deadline))
+            if not isinstance(message, dict):
+                raise BadMessage("a message must be a JSON object")
+        except (OSError, ValueError, RecursionError) as error:
             for fd in fds:
                 os.close(fd)
+            if isinstance(error, ConnectionResetError):
+                raise Closed(str(error)) from error
+            if isinstance(error, OSError):
+                raise
             raise BadMessage(str(error)) from error
-        if not isinstance(message, dict):
-            raise BadMessage("a message must be a JSON object")
         return message, fds
 
-    def _exactly(self, n: int) -> bytes:
+    def _exactly(self, n: int, deadline: float | None) -> bytes:
         parts = []
         while n:
+            if deadline is not None:  # bytes that drip in do not put it off
+                self.sock.settimeout(max(deadline - time.monotonic(), 1e-3))
             part = self.sock.recv(min(n, 1 << 20))
             if not part:
                 raise Closed("end of stream")
             parts.append(part)
             n -= len(part)
+            if n and deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError("an incomplete message")
         return b"".join(parts)
 
 
@@ -217,7 +225,9 @@ class Opened:
             else:
                 memory = torch.frombuffer(_read(fds[0], nbytes), dtype=torch.uint8)
             return [view(memory, t) for t in spec["tensors"]]
-        except (KeyError, IndexError, TypeError, AttributeError, OSError, RuntimeError) as error:
+        except BadMessage:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, RuntimeError, OverflowError) as error:
             raise BadMessage(f"no tensors: {error!r}") from error
         finally:
             for fd in fds:

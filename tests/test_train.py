@@ -342,8 +342,8 @@ def test_ctrl_c_leaves_a_resumable_run(whole, tmp_path, capsys, number, call):
     assert torch.equal(weights_of(out), weights_of(whole))
 
 
-def test_two_processes_run_and_resume(tmp_path):
-    """torchrun with two processes: whole loop with a sharded policy, checkpoint, resume."""
+def test_two_processes_run_and_one_resumes(tmp_path):
+    """torchrun with two processes: the whole loop with a sharded policy; its checkpoint continues on one."""
     script = tmp_path / "drive.py"
     script.write_text(f"""
 import sys
@@ -355,12 +355,15 @@ train.main()
 """)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     out = tmp_path / "run"
-    for argv in ([*QUICK, "--out", out, "--steps", "1"], ["--resume", out, "--steps", "2"]):
-        subprocess.run([*launch, *map(str, argv)], check=True, timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    argv = [*QUICK, "--out", str(out), "--steps", "1"]
+    subprocess.run([*launch, *argv], check=True, timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    before = weights_of(out)
+    command("--resume", out, "--steps", "2", quick=False)
     lines = logbook.read_metrics(out)
     assert lines[0]["header"]["processes"] == 2 and [line["step"] for line in lines[1:]] == [0, 1, 2]
     assert all(line["policy/updated"] for line in lines[2:])
-    assert weights_of(out).isfinite().all()
+    change = (weights_of(out) - before).abs().max()
+    assert 1e-4 < change < 2e-3  # Adam's second step at lr 3e-4: the moments of the first are there
 
 
 # --- Bad input: a sentence each, nothing lost

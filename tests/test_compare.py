@@ -1,0 +1,191 @@
+import math
+
+import pytest
+import torch
+
+from kernelbench import compare
+from kernelbench.compare import mismatch, structure
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def f64(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "expected, error, verdict",
+    [
+        # rms(e) = std(e) = 1: a value may be off by 1e-4 (1 + 1), all of them together by an rms of 1e-4
+        ((1, -1), (9e-5, 0), None),
+        ((1, -1), (9e-5, -9e-5), None),
+        ((1, -1), (1.9e-4, 0), "error (rms 0.000134) is large beside the spread of the expected values (std 1, scale 1)"),
+        ((1, -1), (2.1e-4, 0), "1 of 2 values are wrong, the first at (0,): got 1.00021, expected 1"),
+        # rms(e) = 100, of which at most 1 counts: 1e-4 (1 + 100) = 0.0101, and 1e-4 * 100 = 0.01
+        ((100, -100), (0.0099, 0.0099), None),
+        ((100, -100), (0, 0.0102), "1 of 2 values are wrong, the first at (1,)"),
+        # a small output is held to its own scale: 1e-4 (1e-3 + 1e-3) = 2e-7
+        ((1e-3, -1e-3), (9e-8, 0), None),
+        ((1e-3, -1e-3), (2.1e-7, 0), "1 of 2 values are wrong"),
+        # nearly constant: |e| about 1000, std 0.1, so that an rms of 1e-5 is the most
+        ((1000.1, 999.9), (9e-6, 9e-6), None),
+        ((1000.1, 999.9), (2e-5, 2e-5), "error (rms 2e-05)"),
+        # one value has no spread: 1e-4 (1 + 5) = 6e-4
+        ((5,), (5.9e-4,), None),
+        ((5,), (6.1e-4,), "1 of 1 values are wrong"),
+        ((0, 0), (0, 0), None),
+        ((0, 0), (0, 1e-12), "1 of 2 values are wrong, the first at (1,)"),
+    ],
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_tolerance_by_hand(expected, error, verdict, device):
+    expected = f64(*expected).to(device)
+    if device == "cuda" and expected.abs().max() > 999:
+        pytest.skip("a GPU's outputs are compared in fp32")
+    got = mismatch(expected + f64(*error).to(device), expected)
+    assert got is None if verdict is None else verdict in got
+
+
+@pytest.mark.parametrize(
+    "dtype, good, bad", [(torch.float32, 3e-6, 9e-6), (torch.float16, 3e-2, 7e-2), (torch.bfloat16, 0.25, 0.5)]
+)
+def test_a_constant_may_be_off_by_a_few_roundings(dtype, good, bad):
+    """8 eps 5 = 4.8e-6, 3.9e-2 and 0.31; a single value of 16 bits may be off by 1e-2 (1 + 5)."""
+    expected = torch.full((1000,), 5.0, dtype=dtype)
+    single = 1e-2 * 6 if dtype != torch.float32 else 1e-4 * 6
+    assert (mismatch(expected + good, expected) is None) == (good < single)
+    assert mismatch(expected + bad, expected)
+
+
+def test_tolerance_by_dtype_and_on_request():
+    expected = torch.tensor([1.0, -1.0])
+    for dtype, right in ((torch.float32, 5e-5), (torch.float64, 5e-5), (torch.float16, 5e-3), (torch.bfloat16, 5e-3)):
+        e = expected.to(dtype)
+        assert mismatch(e * (1 + right), e) is None
+        assert mismatch(e * (1 + 5 * right), e)
+    assert mismatch(expected * 1.005, expected, tolerance=1e-2) is None
+    assert mismatch(expected * 1.00005, expected, tolerance=1e-6)
+    assert mismatch(expected * 1.00005, expected, tolerance=0.0)
+
+
+CHEATS = {
+    "zeros": lambda x, e, stale: torch.zeros_like(e),
+    "the mean": lambda x, e, stale: torch.full_like(e, e.mean()),
+    "the rows' means": lambda x, e, stale: e.mean(-1, keepdim=True).expand_as(e),
+    "the input": lambda x, e, stale: x,
+    "a stale output": lambda x, e, stale: stale,
+    "shuffled": lambda x, e, stale: e.flip(-1),
+    "negated": lambda x, e, stale: -e,
+    "0.1 % too large": lambda x, e, stale: e * 1.001,
+    "one row missing": lambda x, e, stale: torch.cat([torch.zeros_like(e[:1]), e[1:]]),
+    "one value missing": lambda x, e, stale: torch.where(torch.arange(e.shape[-1]) == 7, 0, e),
+}
+TASKS = {
+    "softmax over 4096": lambda x: x.softmax(-1),
+    "softmax of nearly equal logits": lambda x: (x * 1e-5).softmax(-1),
+    "tiny": lambda x: x.tanh() * 1e-9,
+    "nearly constant": lambda x: 1 + 1e-4 * x.sin(),
+    "log softmax": lambda x: x.log_softmax(-1),
+    "gelu": torch.nn.functional.gelu,
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("tolerance", [None, 1e-2])
+def test_what_never_passes(task, cheat, tolerance):
+    if tolerance and cheat in ("0.1 % too large", "one value missing"):
+        pytest.skip("a tolerance of 1e-2 is that wide")
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(8, 4096, generator=generator), torch.randn(8, 4096, generator=generator)
+    expected, stale = TASKS[task](x), TASKS[task](y)
+    assert mismatch(CHEATS[cheat](x, expected, stale), expected, tolerance)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_another_order_of_the_sums_passes(task):
+    x = torch.randn(8, 4096, generator=torch.Generator().manual_seed(3))
+    assert mismatch(TASKS[task](x.double()).float(), TASKS[task](x)) is None
+    assert mismatch(TASKS[task](x.flip(-1)).flip(-1), TASKS[task](x)) is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_non_finite_values_are_met_exactly(device):
+    nan, inf = math.nan, math.inf
+    expected = torch.tensor([nan, inf, -inf, 1.0, -1.0], device=device)
+    assert mismatch(expected.clone(), expected) is None
+    for i, value in ((0, inf), (0, 0.0), (1, -inf), (1, nan), (1, 3e38), (2, inf), (3, nan), (4, -inf)):
+        output = expected.clone()
+        output[i] = value
+        assert f"1 of 5 values are wrong, the first at ({i},)" in mismatch(output, expected)
+    everywhere = torch.full((4,), nan, device=device)
+    assert mismatch(everywhere, everywhere) is None
+    assert "4 of 4" in mismatch(torch.zeros(4, device=device), everywhere)
+    assert "4 of 4" in mismatch(everywhere, torch.zeros(4, device=device))
+    # infinite expected values do not widen the tolerance of the finite ones
+    assert mismatch(torch.tensor([inf, 1.0, -1.001], device=device), torch.tensor([inf, 1.0, -1.0], device=device))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool])
+def test_integers_and_booleans_are_equal_or_wrong(dtype):
+    expected = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype)
+    assert mismatch(expected.clone(), expected) is None
+    output = expected.clone()
+    output[1, 1] = 1
+    assert "1 of 6 values are wrong, the first at (1, 1): got 1, expected 0 (largest difference 1)" in mismatch(
+        output, expected
+    )
+
+
+def test_large_integers_are_not_rounded():
+    expected = torch.tensor([2**60])
+    assert mismatch(expected + 1, expected)
+
+
+def test_complex_values_are_wrong_in_either_part():
+    expected = torch.tensor([1 + 2j, -1 - 2j])
+    assert mismatch(expected.clone(), expected) is None
+    assert mismatch(expected * (1 + 1e-6), expected) is None
+    assert "wrong" in mismatch(expected.conj().resolve_conj(), expected)
+    assert "wrong" in mismatch(-expected.conj().resolve_conj(), expected)
+
+
+def test_shapes_dtypes_and_devices():
+    expected = torch.ones(2, 3)
+    assert mismatch(torch.ones(3, 2), expected) == "the output has shape (3, 2), expected (2, 3)"
+    assert mismatch(torch.ones(2, 3, 1), expected) == "the output has shape (2, 3, 1), expected (2, 3)"
+    assert mismatch(torch.ones(2, 3).half(), expected) == "the output has dtype float16, expected float32"
+    assert mismatch(torch.ones(2, 3, dtype=torch.bool), expected) == "the output has dtype bool, expected float32"
+    assert mismatch(torch.empty(0, 3), torch.empty(0, 3)) is None
+    assert "shape" in mismatch(torch.empty(0, 4), torch.empty(0, 3))
+    assert mismatch(torch.tensor(2.0002), torch.tensor(2.0)) is None  # 1e-4 (1 + 2)
+    assert "1 of 1 values are wrong, the first at ()" in mismatch(torch.tensor(2.0004), torch.tensor(2.0))
+    table = torch.arange(6.0).reshape(2, 3)
+    assert mismatch(table.T.contiguous().T, table) is None  # whatever the strides
+    assert mismatch(table.T, table.T.contiguous()) is None
+
+
+def test_the_place_is_right_in_every_chunk(monkeypatch):
+    monkeypatch.setattr(compare, "CHUNK", 4)
+    expected = torch.arange(4.0, 16.0).reshape(3, 4)
+    output = expected.clone()
+    output[2, 1] = 0
+    assert "the first at (2, 1): got 0, expected 13" in mismatch(output, expected)
+    assert mismatch(expected + 3e-4, expected) is None  # std 3.45 over all chunks, 1.1 in each
+    assert "error (rms 0.0004)" in mismatch(expected + 4e-4, expected)
+
+
+def test_structure():
+    one, two = {"t": 0}, {"t": 1}
+    assert structure(one, one) is None
+    assert structure([one, [two, 3]], [one, [two, 3]]) is None
+    assert structure([one], one) == "the forward returned 1 outputs, expected one tensor"
+    assert structure(one, [one, two]) == "the forward returned one tensor, expected 2 outputs"
+    assert structure([one, two], [one]) == "the forward returned 2 outputs, expected 1"
+    assert structure(None, one) == "the forward returned None, expected one tensor"
+    assert structure([one, 4], [one, 3]) == "the forward returned 4, expected 3"
+    assert "expected 2 outputs" in structure([one, one], [one, [two, one]])
+    named, other = {"d": [["a", one]]}, {"d": [["b", one]]}
+    assert structure(named, named) is None
+    assert structure(named, one) and structure(one, named) and structure(named, other)
+    assert structure({"d": [["a", one], ["b", two]]}, {"d": [["b", two], ["a", one]]})
