@@ -27,6 +27,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
+from kernelbench.reference import perturb
 from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ class Contestant:
 
     def do_build(self, message, fds):
         """Construct the model: every parameter and buffer whose name and shape match gets the reference's value as it is registered on
-        the root, so that layouts derived in `__init__` see it; with no weights given, by seed alone."""
+        the root, so that layouts derived in `__init__` see it; with no weights given, by seed alone, perturbed like the reference's."""
         tensors = self.opened.tensors(message["shared"], fds)
         weights = dict(zip(message["names"], tensors))
         args = unflatten(message["init"], tensors[len(weights) :])
@@ -131,8 +132,8 @@ class Contestant:
             if weights:
                 self.cls.__setattr__ = original
         self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
-        if isinstance(model, torch.nn.Module) and weights:
-            take(self.model)
+        if isinstance(model, torch.nn.Module):
+            take(self.model) if message["names"] else perturb(self.model, message["seed"])
         return {"unmatched": sorted(set(weights) - used)}, []
 
     def _around(self, launch, run):

@@ -24,6 +24,10 @@ class Fault(Exception):
     """The gym's own failure (a task that cannot run, a dead zygote): a gym_error, never a reward."""
 
 
+class Died(Fault):
+    """The zygote is dead; a new one may fare better."""
+
+
 class Zygote:
     """The process whose forks are the contestants."""
 
@@ -40,7 +44,7 @@ class Zygote:
             start_new_session=True,
         )
         theirs.close()
-        self.control, self.lock, self.exits, self.jobs = Channel(ours), threading.Lock(), {}, 0
+        self.control, self.lock, self.exits, self.jobs, self.dead = Channel(ours), threading.Lock(), {}, 0, False
         try:
             self.control.recv(timeout=300)
         except (Closed, TimeoutError) as error:
@@ -51,26 +55,31 @@ class Zygote:
         try:
             while True:
                 message, _ = self.control.recv()
-                self.exits[message["exit"]].set_result(message["code"])
-        except Closed:
-            for done in list(self.exits.values()):
-                done.set_result(None)
+                with self.lock:
+                    done = self.exits.get(message["exit"])
+                if done:  # else it was given up: it took long to die
+                    done.set_result(message["code"])
+        except (OSError, BadMessage):
+            with self.lock:
+                self.dead = True
+                for done in self.exits.values():
+                    done.set_result(None)
 
     def fork(self, config: dict) -> "Process":
         ours, theirs = socket.socketpair()
-        with self.lock:
+        with theirs, self.lock:
+            if self.dead:
+                raise Died("the process that runs kernels died")
             self.jobs += 1
             job, self.exits[self.jobs] = self.jobs, Exit()
             try:
                 self.control.send({"job": job, "config": config}, [theirs.fileno()])
-            except Closed as error:
-                raise Fault("the process that runs kernels died") from error
-            finally:
-                theirs.close()
+            except OSError as error:
+                raise Died("the process that runs kernels died") from error
         return Process(self, job, Channel(ours))
 
     def kill(self, job: int):
-        with self.lock:
+        with self.lock, contextlib.suppress(OSError):  # a dead zygote's forks are dead
             self.control.send({"kill": job})
 
     def close(self):
@@ -112,6 +121,10 @@ class Process:
             raise Stop(
                 "hack", f"The candidate's process sent something that is no reply: {error}", "protocol"
             ) from None
+        if "error" in reply or message["do"] not in ("call", "block"):  # no tensors belong to it
+            for fd in got:
+                os.close(fd)
+            got = []
         if "error" in reply:
             raise Stop(*self._failed(reply["error"]))
         return reply, got
@@ -120,20 +133,22 @@ class Process:
         try:
             return self.channel.recv(timeout)[0]["sandbox"]
         except (Closed, TimeoutError, BadMessage, KeyError) as error:
-            raise Fault(f"a process for the kernel could not be started: {error!r}") from error
+            raise Died(f"a process for the kernel could not be started: {error!r}") from error
 
     def _died(self) -> Exception:
         done = self.zygote.exits[self.job]
         done.event.wait(5)
+        if self.zygote.dead:
+            return Died("the process that runs kernels died")
         if done.code is None:
-            return Fault("the process that runs kernels died")
+            return Stop("hack", f"The process closed its channel in the phase '{self.phase}'.", "protocol")
         how = f"killed by {signal.Signals(-done.code).name}" if done.code < 0 else f"exit code {done.code}"
         return Stop("runtime_error", f"The process crashed ({how}) in the phase '{self.phase}'.")
 
     def _failed(self, error) -> tuple[str, str]:
-        text = str(error.get("text", ""))[:4000] if isinstance(error, dict) else "?"
-        kind = error.get("type") if isinstance(error, dict) else "?"
-        if kind == "Unsupported":
+        error = error if isinstance(error, dict) else {}
+        text = str(error.get("text", "?"))[:4000]
+        if error.get("type") == "Unsupported":
             return "unsupported", text
         return "compile_error" if error.get("compile") or self.phase == "load" else "runtime_error", text
 
@@ -143,7 +158,8 @@ class Process:
         if not done.event.is_set():
             self.zygote.kill(self.job)
             done.event.wait(10)
-        self.zygote.exits.pop(self.job, None)
+        with self.zygote.lock:
+            self.zygote.exits.pop(self.job, None)
 
 
 class Turnstile:

@@ -6,11 +6,31 @@ import hmac
 import json
 import random
 import threading
+import zlib
 
 import torch
 
 from kernelbench import Task
+from kernelbench.process import Fault
 from kernelbench.wire import flatten
+
+# Correctness draws from another distribution than the task's own: float inputs of either sign and another scale, or at least another scale.
+MOVES = {"mirror": lambda value: 0.5 - 3 * value, "stretch": lambda value: 3 * value + 0.5}
+
+
+def perturb(module: torch.nn.Module, seed: int) -> None:
+    """Moves every float parameter and buffer that is all ones or all zeros off that value (by up to 0.5 and 0.25), so that a candidate
+    which ignores it is wrong. By seed, value, shape and occurrence alone: the same under other names and in another order."""
+    seen = {}
+    for slot in [*module.parameters(), *module.buffers()]:
+        if not slot.is_floating_point() or not slot.numel() or not ((slot == 0).all() or (slot == 1).all()):
+            continue
+        one = bool((slot == 1).all())
+        key = (seed, one, tuple(slot.shape))
+        seen[key] = seen.get(key, 0) + 1
+        generator = torch.Generator().manual_seed(zlib.crc32(repr((key, seen[key])).encode()))
+        noise = torch.rand(slot.shape, generator=generator) * 0.5 - (0.0 if one else 0.25)
+        slot.data += noise.to(slot.device, slot.dtype)
 
 
 class Reference:
@@ -20,7 +40,8 @@ class Reference:
 
     def __init__(self, task: Task, device: str, key: bytes, keep_bytes: int = 1 << 30):
         self.task, self.device, self.key, self.keep_bytes = task, device, key, keep_bytes
-        self.lock, self.timing_lock, self.outputs, self.timing = threading.Lock(), threading.Lock(), {}, None
+        self.lock, self.timing_lock, self.timing = threading.Lock(), threading.Lock(), None
+        self.outputs, self.moves = {}, {}
         self.names = {"__name__": "task"}
         exec(compile(task.source, task.name, "exec"), self.names)
         if device == "cpu":
@@ -39,11 +60,8 @@ class Reference:
             )
             self.seed = self._seed("weights")
             self.plain = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
-            self.model, self.perturbed = copy.deepcopy(self.plain), False
-            for slot in [*self.model.parameters(), *self.model.buffers()]:
-                if slot.is_floating_point() and slot.numel() and ((slot == 0).all() or (slot == 1).all()):
-                    slot.data += torch.rand_like(slot) * 0.5 - (0.0 if (slot == 1).all() else 0.25)
-                    self.perturbed = True
+            perturb(self.plain, self.seed)
+            self.model = copy.deepcopy(self.plain)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
 
     def number(self, *name) -> int:
@@ -57,50 +75,64 @@ class Reference:
         random.seed(seed)
         return seed
 
-    def inputs(self, *name):
-        """Fresh inputs of the draw `name`. Draws named ("check", 2), ("check", 3).. have float inputs negated, scaled or shifted."""
+    def inputs(self, *name, how: str | None = None):
+        """Fresh inputs of the draw `name`, the float ones among them moved by MOVES[how]. Fault when the task cannot make them."""
         with self.generating:
             self._seed("inputs", *name)
-            with torch.device(self.device):
-                given = list(self.names["get_inputs"]())
-        how = (
-            ("negate", "scale", "shift")[self.number("transform", *name) % 3]
-            if name[0] == "check" and name[1] >= 2
-            else None
-        )
+            try:
+                with torch.device(self.device):
+                    given = list(self.names["get_inputs"]())
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 the task's own code
+                raise Fault(f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}") from error
         return [self._move(v, how) for v in given]
 
     def _move(self, value, how):
         if isinstance(value, torch.Tensor):
             value = value.detach().to(self.device)
             if how and value.is_floating_point():
-                value = {"negate": lambda: -value, "scale": lambda: value * 3, "shift": lambda: value + 0.5}[how]()
+                value = MOVES[how](value)
             return value
         return type(value)(self._move(v, how) for v in value) if isinstance(value, (list, tuple)) else value
 
     def forward(self, model, inputs, seed: int):
-        """(tree, output tensors, the inputs' tensors after the call): what a right candidate must give."""
+        """(tree, output tensors, the inputs' tensors after the call): what a right candidate must give. Fault when the task fails."""
         tensors, after = [], []
         mine = copy.deepcopy(inputs)
         with torch.no_grad(), self.generating:
             torch.manual_seed(seed)
-            tree = flatten(model(*mine), tensors)
+            try:
+                tree = flatten(model(*mine), tensors)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 the task's own code
+                raise Fault(f"the task {self.task.name} fails: {type(error).__name__}: {error}") from error
         flatten(mine, after)
         return tree, [t.clone() for t in tensors], after
 
     def expected(self, plain: bool, *name):
-        """(inputs, forward of them), the outputs cached where they fit."""
+        """(inputs, forward of them), the outputs cached where they fit. Draws named ("check", 2), ("check", 3).. have moved inputs where
+        the reference stays finite on them; the second is None where no move leaves it so."""
         with self.lock:
-            inputs, model = self.inputs(*name), self.plain if plain else self.model
-            if (plain, *name) not in self.outputs:
-                result = self.forward(model, inputs, self.number("call", *name) % 2**31)
-                if (
-                    name[0] == "check"
-                    and name[1] >= 2
-                    and not all(t.isfinite().all() for t in result[1] if t.is_floating_point())
-                ):
-                    result = None  # the reference is not made for such inputs
-                if name[0] == "knockout" or result and sum(t.nbytes for t in result[1] + result[2]) > self.keep_bytes:
-                    return inputs, result
-                self.outputs[(plain, *name)] = result
-            return inputs, self.outputs[(plain, *name)]
+            key, model, seed = (plain, *name), self.plain if plain else self.model, self.number("call", *name) % 2**31
+            moved = name[0] == "check" and name[1] >= 2
+            if moved and key not in self.moves:
+                self.moves[key] = next((how for how in MOVES if self._bears(model, self.inputs(*name, how=how), seed)), None)
+            inputs = self.inputs(*name, how=self.moves.get(key))
+            if moved and self.moves[key] is None:
+                return inputs, None
+            if key in self.outputs:
+                return inputs, self.outputs[key]
+            result = self.forward(model, inputs, seed)
+            if name[0] != "knockout" and sum(t.nbytes for t in result[1] + result[2]) <= self.keep_bytes:
+                self.outputs[key] = result
+            return inputs, result
+
+    def _bears(self, model, inputs, seed: int) -> bool:
+        """Whether the task is made for such inputs."""
+        try:
+            outputs = self.forward(model, inputs, seed)[1]
+        except Fault:
+            return False
+        return all(t.isfinite().all() for t in outputs if t.is_floating_point())
