@@ -19,7 +19,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated
@@ -74,6 +74,10 @@ class Gym:
         any_code: bool = False,
         options: Options | None = None,
     ):
+        if device not in (None, "cuda", "cpu"):
+            raise GymError(
+                f"There is no device {device}: name cuda (a GPU) or cpu (Triton's interpreter, simulated times)."
+            )
         gpus = torch.cuda.device_count()
         self.device = device or ("cuda" if gpus else "cpu")
         if self.device == "cuda" and not gpus:
@@ -82,7 +86,8 @@ class Gym:
         seats = gpus if self.device == "cuda" else 1
         workers = workers or (max(2, min(12, cores * 3 // 4 // seats)) if self.device == "cuda" else max(1, cores))
         key = secrets.token_bytes(32) if seed is None else hashlib.sha256(f"gym {seed}".encode()).digest()
-        self.options = options or Options(any_code=any_code)
+        options = options or Options()
+        self.options = replace(options, any_code=any_code or options.any_code)
         self.queue, self.ready = deque(), threading.Condition()
         self.seats = [
             _Seat(self, i if self.device == "cuda" else None, (self.device, key, self.options, workers))
@@ -171,9 +176,12 @@ class _Seat(threading.Thread):
             flying: dict[int, _Ticket] = {}
             try:
                 connection = self._start_referee()
+                self.broken = None
                 self._drive(connection, flying)
             except (EOFError, OSError, GymError, pickle.UnpicklingError) as error:
-                failures += 1
+                failures = (
+                    0 if flying else failures + 1
+                )  # a job is tried twice at most; a referee that cannot start, three times
                 self._again(flying, str(error) or "the referee died")
         self.broken = self.broken or "stopped"
 
@@ -349,7 +357,9 @@ def main(args: Args) -> int:
             if args.kernel == "reference"
             else path.read_text(encoding="utf-8", errors="replace")
         )
-        with Gym(device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance)) as gym:
+        with Gym(
+            device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance, any_code=args.any_code)
+        ) as gym:
             verdict = gym.evaluate([Job(tasks[0], code)])[0]
     except (TaskError, GymError) as error:
         print(f"gym.py: {error}", file=sys.stderr)

@@ -101,7 +101,7 @@ def arguments_of(out: Path) -> dict:
     if not (out / "metrics.jsonl").is_file():
         raise RunError(f"{out} holds no run (no metrics.jsonl): give the folder that a run printed as its first line.")
     if not checkpoints(out):
-        raise RunError(f"{out} has no checkpoint yet: delete it and start the run again.")
+        raise RunError(f"{out} has no checkpoint yet: start that run again with its own command.")
     args = read_metrics(out)[0]["header"]["args"]
     paths = {name: args[name] and Path(args[name]) for name in ("out", "resume")}
     lists = {name: tuple(value) for name, value in args.items() if isinstance(value, list)}
@@ -140,12 +140,20 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
         return out, state["step"], folder
     name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
     out = from_rank_0(args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    if from_rank_0(bool(checkpoints(out))):
+        raise RunError(f"{out} already holds a run: continue it with --resume {out}, or choose another --out.")
+    trouble = None
     if RANK == 0:
-        if (out / "metrics.jsonl").exists():
-            raise RunError(f"{out} already holds a run: continue it with --resume {out}, or choose another --out.")
-        for folder in ("transcripts", "checkpoints"):
-            (out / folder).mkdir(parents=True, exist_ok=True)
-        append(out, {"step": -1, "header": header(args, device)})
+        try:
+            for folder in ("transcripts", "checkpoints"):
+                (out / folder).mkdir(parents=True, exist_ok=True)
+            (out / "metrics.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            append(out, {"step": -1, "header": header(args, device)})
+        except OSError as error:
+            trouble = RunError(f"{out} cannot be written ({error.strerror}): choose another --out.")
+    trouble = from_rank_0(trouble)
+    if trouble:
+        raise trouble
     return out, 0, None
 
 
@@ -250,10 +258,10 @@ def before_and_after(lines: list[dict]) -> str:
     rows = [f"\nheld-out, last turn, {before['eval/tasks']} tasks", f"{'':<10}{'before':>16}{'after':>16}{'gain':>16}"]
     for name in ("correct", "fast@1", "fast@1.2", "fast@1.5", "fast@2", "coverage", "hack"):
         cells = [(line[f"eval/{name}"], line[f"eval/{name}_se"]) for line in (before, after)]
-        if None in cells[0] + cells[1]:
-            continue
         (b, b_se), (a, a_se) = cells
-        texts = (f"{b:.3f} ± {b_se:.3f}", f"{a:.3f} ± {a_se:.3f}", f"{a - b:+.3f} ± {(b_se**2 + a_se**2) ** 0.5:.3f}")
+        texts = [("-" if x is None else f"{x:.3f}") + ("" if se is None else f" ± {se:.3f}") for x, se in cells]
+        if None not in (a, a_se, b, b_se):
+            texts.append(f"{a - b:+.3f} ± {(b_se**2 + a_se**2) ** 0.5:.3f}")
         rows.append(f"{name:<10}" + "".join(f"{text:>16}" for text in texts))
     return "\n".join(rows)
 

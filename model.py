@@ -1,7 +1,7 @@
 """The policy: which models there are, loading, sharding, token log-probabilities, saving.
 
 Any Hugging Face causal language model whose logits are `lm_head(hidden)` works, by hub id, folder or alias. `tiny` is
-our own: a Qwen3-shaped model of about 1.6 M parameters with its own tokenizer, made by `python sft.py`.
+our own: a Qwen3-shaped model of about 0.7 M parameters with its own tokenizer, made by `python sft.py`.
 
 Shapes: B rows, T tokens, d hidden size, V vocabulary.
 Not covered here: flash attention, activation offload, the memory plan.
@@ -157,13 +157,13 @@ def train_tokenizer(texts: list[str], vocab_size: int) -> PreTrainedTokenizerFas
 def tiny_policy(
     texts: list[str],
     vocab_size: int = 1024,
-    hidden: int = 192,
-    layers: int = 3,
+    hidden: int = 128,
+    layers: int = 2,
     heads: int = 4,
-    rope_theta: float = 10_000.0,
+    rope_theta: float = 1_000.0,
     seed: int = 0,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The untrained tiny policy (fp32, CPU) and a tokenizer trained on `texts`; about 1.6 M parameters. Deterministic
+    """The untrained tiny policy (fp32, CPU) and a tokenizer trained on `texts`; about 0.7 M parameters. Deterministic
     in its arguments; the global generator is left as it was."""
     tokenizer = train_tokenizer(texts, vocab_size)
     config = Qwen3Config(

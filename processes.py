@@ -57,10 +57,11 @@ def join(device: str, sharded: bool) -> None:
     dist.init_process_group(backend, timeout=timedelta(hours=2), **alone)
 
 
-def leave() -> None:
-    """Ends the process group once every process is done with it."""
+def leave(wait: bool = True) -> None:
+    """Ends the process group, once every process is done with it where `wait`."""
     if dist.is_initialized():
-        dist.barrier()
+        if wait:
+            dist.barrier()
         dist.destroy_process_group()
 
 

@@ -38,7 +38,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from gym import Gym, Job, feedback
+from gym import Gym, GymError, Job, feedback
 from kernelbench import Task, TaskError, load_tasks
 from kernelbench.judge import Verdict
 from model import END, START, ModelError, load_policy, preset_of, resolve
@@ -500,7 +500,7 @@ def main(args: Args) -> None:
 if __name__ == "__main__":
     try:
         main(tyro.cli(Args, description=__doc__))
-    except (ModelError, TaskError, TrajectoryError, OSError) as error:
+    except (ModelError, TaskError, TrajectoryError, GymError, OSError) as error:
         sys.exit(f"rollout.py: {error}")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: what is finished is in the file; the same command goes on from there.")

@@ -453,9 +453,7 @@ def run(argv: list[str]) -> None:
     if device.type == "cpu" and preset_of(args.model) == "tiny":
         torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
     if args.model == "tiny" and not args.random_init and not args.resume:
-        if RANK == 0:
-            sft.cold_start(args.device)
-        from_rank_0(None)
+        from_rank_0(sft.cold_start(args.device) if RANK == 0 else None)  # the others wait; at once where it is there
     workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
     with Gym(device=args.device, workers=workers, seed=args.seed) as gym:
         main_loop(args, gym, device)
@@ -465,8 +463,14 @@ def run(argv: list[str]) -> None:
 def main() -> None:
     try:
         run(sys.argv[1:])
-    except (RunError, TaskError, ModelError, GymError) as error:
-        sys.exit(f"train.py: {error}" if RANK == 0 else 1)
+    except GymError as error:
+        sys.exit(f"train.py: {error}")
+    except (RunError, TaskError, ModelError) as error:  # the same on every process
+        if RANK != 0:
+            time.sleep(3)  # torchrun ends the others at the first exit: let process 0 speak
+            sys.exit(1)
+        leave(wait=False)
+        sys.exit(f"train.py: {error}")
     except torch.OutOfMemoryError:
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         sys.exit(

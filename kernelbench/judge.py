@@ -32,7 +32,7 @@ import torch
 from kernelbench import Task
 from kernelbench.compare import mismatch, structure
 from kernelbench.look import look
-from kernelbench.process import Fault, Process, Stop, Turnstile, Zygote
+from kernelbench.process import Died, Fault, Process, Stop, Turnstile, Zygote
 from kernelbench.reference import Reference
 from kernelbench.wire import BadMessage, Opened, Shared, flatten, unflatten
 
@@ -160,13 +160,21 @@ class Referee:
         torch.cuda.empty_cache()
         return 2 * (1 << 30) / min(times)
 
-    def judge(self, task: Task, code: str | None) -> Verdict:
+    def _revive(self):
+        """A new zygote where the old one died."""
+        with self.lock:
+            if self.zygote.dead:
+                self.zygote.close()
+                self.zygote = Zygote(self.device)
+
+    def judge(self, task: Task, code: str | None, again: bool = True) -> Verdict:
         """The verdict on `code` as a solution of `task`. Never raises for what the candidate does."""
         verdict, began = Verdict(device=self.name), time.monotonic()
         if self.device == "cuda":
             torch.cuda.set_device(0)  # binds the context to this thread
         try:
             look(code, "ModelNew")
+            self._revive()
             reference = self._reference(task)
             self._baseline(reference)
             with self._folder() as folder:
@@ -177,6 +185,8 @@ class Referee:
             verdict.status, verdict.message, verdict.hack = stop.status, stop.message, stop.hack
             verdict.speedup, verdict.speedup_ci = 0.0, None
         except Fault as fault:
+            if isinstance(fault, Died) and again:
+                return self.judge(task, code, again=False)
             verdict.status, verdict.message = "gym_error", str(fault)
         except torch.OutOfMemoryError as error:
             verdict.status, verdict.message = "gym_error", f"the referee ran out of GPU memory: {str(error)[:200]}"
@@ -355,7 +365,8 @@ class Contest:
             )
             with contextlib.closing(shared):
                 wrong = self._compare(reply.get("tree"), reply, fds, [expected])
-                if not wrong and any(mismatch(now, after) for now, after in zip(shared.tensors, expected[2])):
+                states = zip(shared.tensors, expected[2], tensors)
+            if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
                     wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong
@@ -460,7 +471,8 @@ def claims(rows, types: tuple) -> list[tuple]:
     if not isinstance(rows, (list, tuple)) or len(rows) > 10_000:
         raise Stop("hack", "The candidate's process sent no list of kernels.", "protocol")
     for row in rows:
-        if not isinstance(row, (list, tuple)) or len(row) != len(types) or not all(map(isinstance, row, types)):
+        good = isinstance(row, (list, tuple)) and len(row) == len(types) and all(map(isinstance, row, types))
+        if not good or any(isinstance(v, (int, float)) and not 0 <= v < 1e12 for v in row):
             raise Stop("hack", f"The candidate's process sent a malformed row: {str(row)[:100]}", "protocol")
     return [tuple(row) for row in rows]
 

@@ -37,7 +37,7 @@ def look(code: str | None, entry: str) -> None:
         raise Stop("no_code", f"No complete code block that defines class {entry} was found.")
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         text = code.splitlines()[line - 1].strip() if line and line <= len(code.splitlines()) else ""
         raise Stop("compile_error", f"SyntaxError in line {line}: {getattr(error, 'msg', error)}: {text}") from None

@@ -141,7 +141,7 @@ class Process:
         if self.zygote.dead:
             return Died("the process that runs kernels died")
         if done.code is None:
-            return Stop("hack", f"The process closed its channel in the phase '{self.phase}'.", "protocol")
+            return Stop("runtime_error", f"The process stopped answering in the phase '{self.phase}'.")
         how = f"killed by {signal.Signals(-done.code).name}" if done.code < 0 else f"exit code {done.code}"
         return Stop("runtime_error", f"The process crashed ({how}) in the phase '{self.phase}'.")
 

@@ -15,7 +15,7 @@ from kernelbench.process import Fault
 from kernelbench.wire import flatten
 
 # Correctness draws from another distribution than the task's own: float inputs of either sign and another scale, or at least another scale.
-MOVES = {"mirror": lambda value: 0.5 - 3 * value, "stretch": lambda value: 3 * value + 0.5}
+MOVES = {"mirror": lambda value: 2 - 3 * value, "stretch": lambda value: 3 * value + 0.5}
 
 
 def perturb(module: torch.nn.Module, seed: int) -> None:
@@ -85,7 +85,9 @@ class Reference:
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 the task's own code
-                raise Fault(f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}") from error
+                raise Fault(
+                    f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}"
+                ) from error
         return [self._move(v, how) for v in given]
 
     def _move(self, value, how):
@@ -118,7 +120,9 @@ class Reference:
             key, model, seed = (plain, *name), self.plain if plain else self.model, self.number("call", *name) % 2**31
             moved = name[0] == "check" and name[1] >= 2
             if moved and key not in self.moves:
-                self.moves[key] = next((how for how in MOVES if self._bears(model, self.inputs(*name, how=how), seed)), None)
+                self.moves[key] = next(
+                    (how for how in MOVES if self._bears(model, self.inputs(*name, how=how), seed)), None
+                )
             inputs = self.inputs(*name, how=self.moves.get(key))
             if moved and self.moves[key] is None:
                 return inputs, None

@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
@@ -119,6 +120,7 @@ def confine(
         "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
         "TRITON_HOME": folder,
     }
+    tempfile.tempdir = None  # the zygote may have looked it up
     os.chdir(folder)
     sys.path[:] = [p for p in sys.path if p]
     layers["private folder"] = "on"

@@ -227,13 +227,24 @@ class Opened:
             return [view(memory, t) for t in spec["tensors"]]
         except BadMessage:
             raise
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, RuntimeError, OverflowError) as error:
+        except (
+            KeyError,
+            IndexError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OSError,
+            RuntimeError,
+            OverflowError,
+        ) as error:
             raise BadMessage(f"no tensors: {error!r}") from error
         finally:
             for fd in fds:
                 os.close(fd)
 
     def _segment(self, handle: str) -> torch.Tensor:
+        if handle == "":  # tensors without elements
+            return torch.empty(0, dtype=torch.uint8, device="cuda")
         if handle not in self.pointers:
             pointer = ctypes.c_uint64()
             _cuda("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), _Handle.from_buffer_copy(bytes.fromhex(handle)), 1)
@@ -248,11 +259,18 @@ class Opened:
             _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(self.pointers.pop(handle)))
 
 
+def _spec(t: torch.Tensor) -> dict:
+    return {"dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape), "stride": list(t.stride())}
+
+
 def export(tensors: list[torch.Tensor]) -> dict:
     """The spec of CUDA tensors that lie in torch's own segments, without a copy (a copy where the memory is somebody else's)."""
     specs = []
     for t in tensors:
         t = t if dense(t) else t.contiguous()
+        if not t.numel():
+            specs.append(_spec(t) | {"offset": 0, "handle": ""})
+            continue
         base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), _Handle()
         for attempt in (t, None):
             t = t.clone() if attempt is None else t
@@ -263,8 +281,7 @@ def export(tensors: list[torch.Tensor]) -> dict:
             except RuntimeError:  # memory of another process cannot be shared on
                 if attempt is None:
                     raise
-        spec = {"dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape), "stride": list(t.stride())}
-        specs.append(spec | {"offset": t.data_ptr() - base.value, "handle": bytes(handle).hex()})
+        specs.append(_spec(t) | {"offset": t.data_ptr() - base.value, "handle": bytes(handle).hex()})
         kept.append(t)
     return {"tensors": specs}
 

@@ -19,7 +19,11 @@ def f64(*values):
         # rms(e) = std(e) = 1: a value may be off by 1e-4 (1 + 1), all of them together by an rms of 1e-4
         ((1, -1), (9e-5, 0), None),
         ((1, -1), (9e-5, -9e-5), None),
-        ((1, -1), (1.9e-4, 0), "error (rms 0.000134) is large beside the spread of the expected values (std 1, scale 1)"),
+        (
+            (1, -1),
+            (1.9e-4, 0),
+            "error (rms 0.000134) is large beside the spread of the expected values (std 1, scale 1)",
+        ),
         ((1, -1), (2.1e-4, 0), "1 of 2 values are wrong, the first at (0,): got 1.00021, expected 1"),
         # rms(e) = 100, of which at most 1 counts: 1e-4 (1 + 100) = 0.0101, and 1e-4 * 100 = 0.01
         ((100, -100), (0.0099, 0.0099), None),

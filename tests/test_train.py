@@ -46,7 +46,8 @@ class FakeGym:
 
 def fake_verdict(i: int) -> Verdict:
     if i % 3 == 0:
-        return Verdict("correct", correct=True, speedup=1 + i % 5 / 4, coverage=0.5 + i % 2 / 2, coverage_raw=0.9)
+        figures = {"speedup": 1 + i % 5 / 4, "coverage": 0.5 + i % 2 / 2, "reference_ms": 2.0, "kernel_ms": 1.0}
+        return Verdict("correct", correct=True, coverage_raw=0.9, **figures)
     return Verdict("hack", hack="no_own_kernel") if i % 3 == 1 else Verdict("wrong", message="off by one")
 
 

@@ -52,8 +52,8 @@ def test_messages_and_descriptors_arrive_in_order(pair):
     os.write(fd, b"hello")
     assert message == {"first": [1, 2.5, None, "é"]} and os.read(read, 5) == b"hello"
     assert ours.recv(timeout=10) == ({"second": "x" * 100_000}, [])
-    for fd in (fd, read, write):
-        os.close(fd)
+    for each in (fd, read, write):
+        os.close(each)
 
 
 def test_a_message_in_pieces(pair):
@@ -203,8 +203,17 @@ def test_memory_is_shared_without_a_limit_and_private_with_one():
 
 
 def test_dense():
-    assert dense(torch.ones(2, 3)) and dense(torch.ones(2, 3).T) and dense(torch.ones(1, 5)[:, 1:]) and dense(ZOO["channels last"])
-    assert not dense(torch.ones(2, 3)[:, 1:]) and not dense(torch.ones(2, 1).expand(2, 3)) and not dense(torch.ones(9)[::3])
+    assert (
+        dense(torch.ones(2, 3))
+        and dense(torch.ones(2, 3).T)
+        and dense(torch.ones(1, 5)[:, 1:])
+        and dense(ZOO["channels last"])
+    )
+    assert (
+        not dense(torch.ones(2, 3)[:, 1:])
+        and not dense(torch.ones(2, 1).expand(2, 3))
+        and not dense(torch.ones(9)[::3])
+    )
 
 
 GOOD = {"dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 8}
@@ -214,7 +223,10 @@ def test_a_view_by_hand():
     memory = torch.zeros(32, dtype=torch.uint8)
     view(memory, GOOD)[1, 2] = 1.0  # the float at byte 8 + 4 (3 + 2), the last one inside
     assert memory.view(torch.float32).tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
-    assert view(memory, GOOD | {"shape": [10**6, 2], "stride": [0, 1]}).shape == (10**6, 2)  # no more memory than two values
+    assert view(memory, GOOD | {"shape": [10**6, 2], "stride": [0, 1]}).shape == (
+        10**6,
+        2,
+    )  # no more memory than two values
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
-import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-
 import os
+
+import torch.nn as nn
+
 
 class ModelNew(nn.Module):
     def forward(self, x, y):

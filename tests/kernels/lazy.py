@@ -5,10 +5,9 @@ import triton.language as tl
 
 
 @triton.jit
-def chain_kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+def chain_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
-    y = tl.load(y_ptr + i, mask=i < n)
     x = x * 1.5
     tl.store(o_ptr + i, x, mask=i < n)
 
@@ -17,7 +16,7 @@ class ModelNew(nn.Module):
     def forward(self, x, y):
         o = torch.empty_like(x)
         n = x.numel()
-        chain_kernel[(triton.cdiv(n, 1024),)](x, y, o, n, BLOCK=1024)
+        chain_kernel[(triton.cdiv(n, 1024),)](x, o, n, BLOCK=1024)
         x = torch.relu(o)
         x = x + y
         return torch.tanh(x)

@@ -1,7 +1,5 @@
 import torch
 import torch.nn as nn
-import triton
-import triton.language as tl
 
 
 class ModelNew(nn.Module):

@@ -1,0 +1,435 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import gym as gym_module
+from gym import Args, Gym, GymError, Job, feedback, main, reference_code, report
+from kernelbench import Task, load_tasks
+from kernelbench.judge import STATUSES, Options, Verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "tests" / "kernels"
+TASK = Task("task", (KERNELS / "task.py").read_text())
+KERNEL = {path.stem: path.read_text() for path in KERNELS.glob("*.py")}
+FUSED = KERNEL["fused"]
+OPTIONS = Options(load_s=60, build_s=60, call_s=30)
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def gym(request):
+    with Gym(request.param, workers=2, seed=3, options=OPTIONS) as gym:
+        yield gym
+
+
+def unlike(n, text=FUSED):
+    return f"{text}\n# {n}\n"
+
+
+# Batches
+
+
+def test_a_batch_keeps_its_order_and_judges_a_text_once(gym):
+    """Equal text for an equal task is one verdict, whatever the task is called; another text or another task is another."""
+    other = Task("other", TASK.source + "\n")
+    jobs = [
+        *(Job(TASK, FUSED), Job(TASK, KERNEL["wrong"]), Job(TASK, None), Job(TASK, FUSED), Job(other, FUSED)),
+        *(Job(Task("renamed", TASK.source), FUSED), Job(TASK, unlike(1)), Job(TASK, KERNEL["wrong"]), Job(TASK, "")),
+    ]
+    verdicts = gym.evaluate(jobs)
+    statuses = ["correct", "wrong", "no_code", "correct", "correct", "correct", "correct", "wrong", "no_code"]
+    assert [verdict.status for verdict in verdicts] == statuses
+    same = [[i for i in range(9) if verdicts[i] is verdict] for verdict in verdicts]
+    assert same == [[0, 3, 5], [1, 7], [2], [0, 3, 5], [4], [0, 3, 5], [6], [1, 7], [8]]
+    assert gym.evaluate([]) == []
+
+
+def test_as_completed_names_every_job_once(gym):
+    jobs = [Job(TASK, None), Job(TASK, FUSED), Job(TASK, FUSED), Job(TASK, KERNEL["wrong"])]
+    pairs = list(gym.as_completed(jobs))
+    assert sorted(index for index, _ in pairs) == [0, 1, 2, 3]
+    assert {index: verdict.status for index, verdict in pairs} == {0: "no_code", 1: "correct", 2: "correct", 3: "wrong"}
+    abandoned = gym.as_completed([Job(TASK, unlike(i)) for i in range(3)])
+    next(abandoned), abandoned.close()  # the next batch does not meet the verdicts of a batch that was left
+    assert [v.status for v in gym.evaluate([Job(TASK, None), Job(TASK, KERNEL["wrong"])])] == ["no_code", "wrong"]
+
+
+def plain(verdict: Verdict, device: str) -> dict:
+    """Without what is measured: seconds, and on a GPU the kernels' times."""
+    measured = {"seconds"} | (
+        {"speedup", "speedup_ci", "reference_ms", "kernel_ms", "coverage", "coverage_raw", "kernels"}
+        if device == "cuda"
+        else set()
+    )
+    return {k: v for k, v in verdict.to_json().items() if k not in measured}
+
+
+def test_one_seed_gives_one_verdict(gym):
+    """The wrong one's message quotes values, and so tells the secret inputs apart."""
+    jobs = [Job(TASK, KERNEL[name]) for name in ("fused", "lazy", "wrong", "decoy", "compile_error", "in_place")]
+    mine = gym.evaluate(jobs)
+    with Gym(gym.device, workers=1, seed=3, options=OPTIONS) as again:
+        theirs = again.evaluate([Job(TASK, unlike(0)), *reversed(jobs)])[:0:-1]
+    assert [plain(v, gym.device) for v in mine] == [plain(v, gym.device) for v in theirs]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_own_tasks_against_themselves(device):
+    tasks = load_tasks("level1", "level2", "level3", device=device)
+    with Gym(device, workers=2, any_code=True) as any_code:
+        verdicts = any_code.evaluate([Job(task, reference_code(task)) for task in tasks])
+    assert {task.name: v.message for task, v in zip(tasks, verdicts) if not v.correct} == {}
+    if device == "cpu":
+        assert {
+            task.name: v.speedup for task, v in zip(tasks, verdicts) if v.speedup != pytest.approx(1, rel=1e-12)
+        } == {}
+    assert all(
+        v.coverage == v.coverage_raw == 0 and v.kernels and not any(k["own"] for k in v.kernels) for v in verdicts
+    )
+
+
+# Deaths
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found += [int(name)] if int(fields[1]) == pid else []
+    return found
+
+
+def slow(folder: Path, n: int) -> str:
+    """A right candidate that says that it has begun, and waits for a word (a minute at most) before it goes on."""
+    wait = f"import os, time\nopen({str(folder / 'begun')!r}, 'w').close()\nfor _ in range(600):\n    if os.path.exists({str(folder / 'go')!r}):\n        break\n    time.sleep(0.1)\n"
+    return wait + unlike(n)
+
+
+def killed_in_mid_batch(gym, folder: Path, victim) -> list[Verdict]:
+    """The verdicts of a batch in which the process `victim()` was killed while candidates ran."""
+
+    def kill():
+        while not (folder / "begun").exists():
+            if over.wait(0.05):
+                return
+        os.kill(victim(), signal.SIGKILL)
+        (folder / "go").touch()
+
+    over = threading.Event()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    verdicts = gym.evaluate(
+        [Job(TASK, KERNEL["wrong"]), *(Job(TASK, slow(folder, n)) for n in range(3)), Job(TASK, None)]
+    )
+    over.set()
+    thread.join()
+    return verdicts
+
+
+def test_a_killed_referee_is_restarted_and_its_jobs_are_retried(gym, tmp_path):
+    referee = gym.seats[0].process.pid
+    verdicts = killed_in_mid_batch(gym, tmp_path, lambda: referee)
+    assert [v.status for v in verdicts] == ["wrong", "correct", "correct", "correct", "no_code"]
+    assert gym.seats[0].process.pid != referee and children(referee) == []
+
+
+def test_a_killed_zygote_is_replaced_and_its_jobs_are_retried(gym, tmp_path):
+    referee = gym.seats[0].process.pid
+    zygote = next(pid for pid in children(referee) if "zygote" in Path(f"/proc/{pid}/cmdline").read_text())
+    verdicts = killed_in_mid_batch(gym, tmp_path, lambda: zygote)
+    assert [v.status for v in verdicts] == ["wrong", "correct", "correct", "correct", "no_code"]
+    assert gym.seats[0].process.pid == referee
+    assert gym.evaluate([Job(TASK, unlike("after"))])[0].status == "correct"
+
+
+STAND_IN = """
+import os, sys
+from multiprocessing.connection import Connection
+connection, number = Connection(int(sys.argv[2])), 0
+connection.recv_bytes()
+connection.send(("ready", "a stand-in"))
+while True:
+    job, number = connection.recv_bytes(), number + 1
+    if b"POISON" in job:
+        os._exit(3)
+    connection.send((number, f"verdict {number}"))
+"""
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Referees that start at once, number their verdicts, and die of one kind of job."""
+    monkeypatch.setattr(gym_module, "BOOT", STAND_IN)
+
+
+def test_a_job_that_ends_the_referee_is_given_up(stand_in):
+    """A referee that dies of a job twice: gym_error for that job and what it took along twice; the gym goes on, as often as it takes."""
+    with Gym("cpu", workers=1) as gym:
+        for _ in range(3):
+            verdicts = gym.evaluate(
+                [Job(TASK, "good"), Job(TASK, "POISON"), Job(TASK, "POISON too"), Job(TASK, "good too")]
+            )
+            assert [verdicts[0], verdicts[3]] == ["verdict 1", "verdict 1"]
+            for verdict in verdicts[1:3]:
+                assert (verdict.status, verdict.correct) == ("gym_error", False)
+                assert "the referee died while judging this kernel" in verdict.message
+            gym.seats[0].process.kill()
+            gym.seats[0].process.wait()
+            assert gym.evaluate([Job(TASK, "good")]) == ["verdict 1"]
+            gym.seats[0].process.kill()
+
+
+@pytest.mark.parametrize(
+    "boot", ["raise SystemExit(3)", STAND_IN.replace('("ready", "a stand-in")', '("failed", "no room")')]
+)
+def test_a_referee_that_never_starts(monkeypatch, boot):
+    monkeypatch.setattr(gym_module, "BOOT", boot)
+    with Gym("cpu", workers=1) as gym, pytest.raises(GymError, match="No referee could be started"):
+        gym.evaluate([Job(TASK, FUSED)])
+
+
+def test_devices_that_are_not_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(GymError, match="No GPU is visible here; use device cpu"):
+        Gym("cuda")
+    with pytest.raises(GymError, match="no device tpu: name cuda .* or cpu"):
+        Gym("tpu")
+
+
+def test_what_a_gym_passes_on(stand_in):
+    def setup(**arguments):
+        with Gym("cpu", workers=1, **arguments) as gym:
+            device, key, options, workers = gym.seats[0].setup
+        assert (device, workers, len(key)) == ("cpu", 1, 32)
+        return key, options
+
+    assert setup(seed=3)[0] == setup(seed=3)[0] != setup(seed=4)[0]
+    assert setup()[0] != setup()[0]
+    assert setup()[1] == Options() and setup(any_code=True)[1] == Options(any_code=True)
+    short = Options(call_s=3)
+    assert setup(options=short)[1] == short
+    assert (
+        setup(options=short, any_code=True)[1]
+        == setup(options=Options(call_s=3, any_code=True))[1]
+        == Options(call_s=3, any_code=True)
+    )
+
+
+# Feedback
+
+CORRECT = Verdict(
+    status="correct",
+    correct=True,
+    speedup=2.512,
+    reference_ms=0.5,
+    kernel_ms=0.199,
+    coverage=0.876,
+    kernels=[
+        {"name": "chain_kernel", "ms": 0.15, "share": 0.75, "launches": 1, "own": True},
+        {"name": "aten::add", "ms": 0.05, "share": 0.25, "launches": 2, "own": False},
+    ],
+)
+COMPILE = "line 21, in forward: chain[(1,)](x)\nline 13, in chain: x = tl.does_not_exist(x)\nAttributeError: no attribute 'does_not_exist'"
+MESSAGES = {
+    "no_code": "No complete code block that defines class ModelNew was found.",
+    "compile_error": COMPILE,
+    "runtime_error": "line 9, in forward: raise ValueError('no such luck')\nValueError: no such luck",
+    "wrong": "2318 of 4800 values are wrong, the first at (0, 2): got 0.28, expected 0.29 (largest difference 0.187)",
+    "hack": "The output stays right without chain_kernel: a kernel launched for show.",
+    "timeout": "No answer within 30 s in the phase 'call'; the process was killed.",
+    "unsupported": "inline assembly is not simulated",
+    "gym_error": "the referee died",
+}
+VERDICTS = {status: Verdict(status=status, message=text) for status, text in MESSAGES.items()} | {"correct": CORRECT}
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def test_feedback_tells_what_a_model_needs():
+    assert VERDICTS.keys() == set(STATUSES)
+    texts = {status: feedback(verdict, 10_000, len) for status, verdict in VERDICTS.items()}
+    assert all(MESSAGES[status] in texts[status] for status in MESSAGES)
+    assert len({text.partition("\n")[0] for text in texts.values()}) == len(STATUSES)
+    for part in (
+        "speed-up 2.51",
+        "0.199 ms",
+        "0.5 ms",
+        "88%",
+        "chain_kernel",
+        "aten::add",
+        "yours",
+        "library",
+        "75.0%",
+        "25.0%",
+    ):
+        assert part in texts["correct"]
+    assert all("answer with" in text for status, text in texts.items() if status != "correct")
+
+
+def test_the_one_line_form():
+    assert feedback(CORRECT, 1000, len, brief=True) == "correct, speed-up 2.5, coverage 0.9"
+    assert {s: feedback(v, 1000, len, brief=True) for s, v in VERDICTS.items() if s != "correct"} == {
+        "no_code": "no code",
+        "compile_error": "compile error",
+        "runtime_error": "runtime error",
+        "wrong": "wrong output",
+        "hack": "hack: no own kernel",
+        "timeout": "timeout",
+        "unsupported": "unsupported",
+        "gym_error": "gym error",
+    }
+
+
+LONG = {
+    "many lines": Verdict(
+        status="compile_error", message=COMPILE + "\n" + "\n".join(f"word{i} and more" for i in range(400))
+    ),
+    "one long line": Verdict(status="runtime_error", message="x" * 5000),
+    "spaces": Verdict(status="wrong", message=" \n " * 500),
+    "many kernels": Verdict(**CORRECT.to_json() | {"kernels": CORRECT.kernels * 10}),
+    "no message": Verdict(status="wrong"),
+}
+
+
+@pytest.mark.parametrize("name", [*VERDICTS, *LONG])
+def test_the_budget_holds_for_every_budget(name):
+    verdict = (VERDICTS | LONG)[name]
+    for count in (len, words):
+        whole = feedback(verdict, 10**9, count)
+        for budget in range(201):
+            text = feedback(verdict, budget, count)
+            assert count(text) <= budget
+            assert text == whole or count(whole) > budget  # cut only where it must be
+        assert feedback(verdict, count(whole), count) == whole
+
+
+def test_what_a_cut_text_keeps():
+    """The head and the advice before the message; of that its beginning, where the candidate's line is, and its end."""
+    text = feedback(LONG["many lines"], 400, len)
+    assert text.startswith("The code does not compile.\n\nline 21, in forward") and "x = tl.does_not_exist(x)" in text
+    assert "\n...\n" in text and "word399 and more\n\nCorrect it and answer with the whole code again." in text
+    assert len(text) > 390
+    text = feedback(LONG["many kernels"], 300, len)
+    assert "speed-up 2.51" in text and "88%" in text and "Make it faster" in text
+
+
+def test_the_report_for_people():
+    verdict = Verdict(
+        **CORRECT.to_json()
+        | {
+            "speedup_ci": [2.4, 2.6],
+            "timing": "simulated",
+            "device": "simulated H200",
+            "sandbox": {"a": "on", "b": "not permitted"},
+        }
+    )
+    text = report(verdict)
+    for part in (
+        "correct",
+        "speed-up 2.51 [2.40, 2.60]",
+        "eager, simulated",
+        "coverage 87.6%",
+        "own",
+        "chain_kernel",
+        "sandbox off: b: not permitted",
+    ):
+        assert part in text
+    assert "a: on" not in text
+    text = report(Verdict(status="hack", hack="decoy", message="for show", kernel_ms=1.0, reference_ms=2.0))
+    assert text.startswith("hack (decoy)") and "no speed-up counts" in text and "for show" in text
+
+
+# The command line
+
+
+def command(*args: str, folder: Path = ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "gym.py"), *args], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_json_is_all_that_is_printed(tmp_path):
+    """Although the candidate prints on every channel that it can find. From another folder, with paths relative to it."""
+    noise = "import os, sys\nprint('NOISE')\nprint('NOISE', file=sys.stderr)\nos.write(1, b'NOISE')\nos.write(2, b'NOISE')\nos.system\n"
+    (tmp_path / "noisy.py").write_text(noise + FUSED)
+    (tmp_path / "mine.py").write_text(TASK.source)
+    done = command("mine.py", "noisy.py", "--json", "--device", "cpu", "--seed", "1", folder=tmp_path)
+    verdict = Verdict.from_json(json.loads(done.stdout))
+    assert (done.returncode, verdict.status, verdict.timing) == (0, "correct", "simulated") and verdict.speedup > 3
+    assert "NOISE" not in done.stdout + done.stderr and done.stderr == ""
+
+
+def test_a_task_against_itself():
+    done = command("level1/2", "reference", "--any-code", "--device", "cpu")
+    assert done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "coverage 0.0%" in done.stdout
+
+
+def test_help():
+    done = command("--help")
+    assert done.returncode == 0 and "--any-code" in done.stdout and "python gym.py level1/3 my_kernel.py" in done.stdout
+
+
+def test_exit_codes_and_what_the_options_mean(capsys, monkeypatch):
+    given = []
+
+    class Recorder:
+        def __init__(self, device, **arguments):
+            given.append((device, arguments["seed"], arguments["options"]))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def evaluate(self, jobs):
+            (job,) = jobs
+            assert (job.task.source, job.code) == (TASK.source, KERNEL["wrong"])
+            return [verdict]
+
+    monkeypatch.setattr(gym_module, "Gym", Recorder)
+    for verdict in VERDICTS.values():  # noqa: B007 the recorder answers with it
+        args = Args(
+            str(KERNELS / "task.py"),
+            str(KERNELS / "wrong.py"),
+            device="cpu",
+            any_code=verdict.correct,
+            seed=8,
+            tolerance=1e-2,
+        )
+        assert main(args) == (0 if verdict.correct else 1)
+        assert capsys.readouterr().out.startswith(verdict.status + "\n")
+        assert given.pop() == ("cpu", 8, Options(any_code=verdict.correct, tolerance=1e-2))
+
+
+@pytest.mark.parametrize(
+    "task, kernel, device, parts",
+    [
+        ("level1/999", "x.py", "cpu", ["no task '999' in level1"]),
+        ("nothing", "x.py", "cpu", ["Unknown task 'nothing'"]),
+        ("level1", "x.py", "cpu", ["level1 names", "name one, such as level1/1_GELU"]),
+        ("level1/1", "nowhere.py", "cpu", ["no file nowhere.py", "class ModelNew"]),
+        ("level1/1", ".", "cpu", ["no file .", "class ModelNew"]),
+        ("level1/1", "reference", "tpu", ["no device tpu"]),
+        ("level1/1", "reference", "cuda", ["No GPU is visible"]),
+    ],
+)
+def test_mistakes_get_one_sentence(capsys, monkeypatch, task, kernel, device, parts):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert main(Args(task, kernel, device=device)) == 2
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.startswith("gym.py: ") and len(output.err.splitlines()) == 1
+    assert all(part in output.err for part in parts), output.err

@@ -1,0 +1,385 @@
+"""What counts as right, told by torch-only candidates (any_code) that the gym judges, and what the referee knows of a task."""
+
+import random
+
+import pytest
+import torch
+
+from gym import Gym, Job
+from kernelbench import Task
+from kernelbench.judge import Options
+from kernelbench.reference import Reference, perturb
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=25, build_s=25, call_s=15)}
+
+WORKERS = {"cpu": 2, "cuda": 8}
+
+
+def instead(text: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
+        text = text.replace(old, new)
+    return text
+
+
+def torch_task(name="task", forward="return x", init="pass", inputs="torch.randn(8, 32)", args="[]", extra="") -> Task:
+    return Task(
+        name,
+        f"""import torch
+import torch.nn as nn
+import torch.nn.functional as F
+{extra}
+class Model(nn.Module):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        {init}
+
+    def forward(self, x, y=None):
+        {forward}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return {args}
+""",
+    )
+
+
+def solution(task: Task, *changes: tuple[str, str]) -> str:
+    return instead(task.source, ("class Model(", "class ModelNew("), *changes)
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What counts as right: name -> (task, code, status)
+
+LINEAR = torch_task(
+    "linear", "return self.b(torch.relu(self.a(x)))", "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)"
+)
+NORM = torch_task("norm", "return self.norm(x)", "self.norm = nn.LayerNorm(32)")
+BARE = "F.layer_norm(x, (32,))"
+BATCH = torch_task("batchnorm", "return self.norm(x)", "self.norm = nn.BatchNorm2d(4)", "torch.randn(3, 4, 5, 5)")
+SOFTMAX = torch_task("softmax", "return torch.softmax(x, -1)", inputs="torch.randn(4, 4096)")
+RELU = torch_task("relu", "return torch.relu(x)", inputs="torch.rand(8, 32)")
+LOG = torch_task("log", "return torch.log(x + 0.1)", inputs="torch.rand(8, 32)")
+NEVER = torch_task("never", "return torch.log(x - 0.2) * torch.log(0.3 - x)", inputs="torch.full((8, 32), 0.25)")
+CLASSES = torch_task("loss", "return F.cross_entropy(x, y)", inputs="torch.randn(8, 5), torch.randint(0, 5, (8,))")
+PLACE = torch_task("place", "return x.mul_(2)")
+DROPOUT = torch_task("dropout", "return F.dropout(x, 0.5)")
+POSITIONAL = torch_task("positional", "return x * self.a + self.b", "self.a, self.b = args", args="[2.0, 3.0]")
+KEYWORDS = torch_task("keywords", "return x * self.a", "self.a = kwargs['scale']", args='{"scale": 2.5}')
+MIXED = torch_task(
+    "mixed", "return x * self.a + self.b", "(self.a,), self.b = args, kwargs['bias']", args='[[2.5], {"bias": 1.0}]'
+)
+TABLE = torch_task("table", "return self.table(x)", "self.table = nn.Embedding(50, 4)", "torch.randint(0, 50, (6, 7))")
+MANY = torch_task(
+    "many",
+    "return x.sum(), (x > 0, x.argmax(-1)), x[:0], [x.half(), {'b': x.bfloat16()}], x.double(), 3, None",
+)
+HALF = torch_task("half", "return torch.softmax(x, -1)", inputs="torch.randn(8, 512).half()")
+BRAIN = torch_task("brain", "return x * 1.7 + 0.3", inputs="torch.randn(8, 512).bfloat16()")
+ATTRIBUTES = torch_task(
+    "attributes",
+    "return x * self.scale + self.shift",
+    "self.scale = nn.Parameter(torch.rand(32)); self.register_buffer('shift', torch.rand(32))",
+)
+TIED = torch_task(
+    "tied",
+    "return self.b(self.a(x))",
+    "self.a = nn.Linear(32, 32, bias=False); self.b = nn.Linear(32, 32, bias=False); self.b.weight = self.a.weight",
+)
+EMPTY = torch_task("empty", "return x * 2", inputs="torch.randn(0, 32)")
+SCALAR = torch_task("scalar", "return x * 2", inputs="torch.tensor(1.5)")
+STRIDED = torch_task("strided", "return x.T + 1", inputs="torch.randn(8, 32)[:, ::2]")
+INIT, CALL = "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)", "return self.b(torch.relu(self.a(x)))"
+RIGHT, WRONG = "correct", "wrong"
+MEANING = {
+    "softmax": (SOFTMAX, solution(SOFTMAX), RIGHT),
+    "softmax: zeros": (SOFTMAX, solution(SOFTMAX, ("torch.softmax(x, -1)", "torch.zeros_like(x)")), WRONG),
+    "softmax: constant": (SOFTMAX, solution(SOFTMAX, ("torch.softmax(x, -1)", "torch.full_like(x, 1 / 4096)")), WRONG),
+    "softmax: its input": (SOFTMAX, solution(SOFTMAX, ("torch.softmax(x, -1)", "x * 1e-4")), WRONG),
+    "softmax: uninitialised": (SOFTMAX, solution(SOFTMAX, ("torch.softmax(x, -1)", "torch.empty_like(x)")), WRONG),
+    "softmax: without the maximum": (
+        SOFTMAX,
+        solution(SOFTMAX, ("torch.softmax(x, -1)", "x.exp() / x.exp().sum(-1, keepdim=True)")),
+        RIGHT,
+    ),
+    "relu: identity on [0, 1)": (RELU, solution(RELU, ("torch.relu(x)", "x + 0")), WRONG),
+    "relu: clamped to the task's range": (RELU, solution(RELU, ("torch.relu(x)", "x.clamp(0, 1)")), WRONG),
+    "log: not made for negative inputs": (LOG, solution(LOG), RIGHT),
+    "log: only near the task's range": (LOG, solution(LOG, ("x + 0.1", "x.clamp(0, 1) + 0.1")), WRONG),
+    "made for no other inputs": (NEVER, solution(NEVER), RIGHT),
+    "loss: integer targets": (CLASSES, solution(CLASSES), RIGHT),
+    "loss: targets ignored": (CLASSES, solution(CLASSES, ("x, y)", "x, y * 0)")), WRONG),
+    "positional": (POSITIONAL, solution(POSITIONAL), RIGHT),
+    "positional: other arguments": (
+        POSITIONAL,
+        solution(POSITIONAL, ("self.a, self.b = args", "self.b, self.a = args")),
+        WRONG,
+    ),
+    "keywords": (KEYWORDS, solution(KEYWORDS), RIGHT),
+    "both": (MIXED, solution(MIXED), RIGHT),
+    "embedding": (TABLE, solution(TABLE), RIGHT),
+    "embedding: off by one": (TABLE, solution(TABLE, ("self.table(x)", "self.table((x + 1) % 50)")), WRONG),
+    "many outputs": (MANY, solution(MANY), RIGHT),
+    "many: a list for the tuple": (MANY, solution(MANY, ("(x > 0, x.argmax(-1))", "[x > 0, x.argmax(-1)]")), RIGHT),
+    "many: a boolean is wrong": (MANY, solution(MANY, ("x > 0,", "x > 0.01,")), WRONG),
+    "many: an integer is wrong": (MANY, solution(MANY, ("x.argmax(-1))", "x.argmin(-1))")), WRONG),
+    "many: an integer of another dtype": (MANY, solution(MANY, ("x.argmax(-1))", "x.argmax(-1).int())")), WRONG),
+    "many: the scalar is wrong": (MANY, solution(MANY, ("x.sum()", "x.sum() * 1.001")), WRONG),
+    "many: the scalar has a dimension": (MANY, solution(MANY, ("x.sum()", "x.sum()[None]")), WRONG),
+    "many: the empty one is not": (MANY, solution(MANY, ("x[:0]", "x[:1]")), WRONG),
+    "many: one is missing": (MANY, solution(MANY, (", 3, None", ", 3")), WRONG),
+    "many: in another order": (MANY, solution(MANY, ("3, None", "None, 3")), WRONG),
+    "many: another number": (MANY, solution(MANY, ("3, None", "4, None")), WRONG),
+    "many: another key": (MANY, solution(MANY, ("'b'", "'c'")), WRONG),
+    "many: bfloat16 rounded twice": (MANY, solution(MANY, ("x.bfloat16()", "x.half().bfloat16()")), RIGHT),
+    "many: bfloat16 is wrong": (MANY, solution(MANY, ("x.bfloat16()", "(x * 1.05).bfloat16()")), WRONG),
+    "fp16": (HALF, solution(HALF, ("torch.softmax(x, -1)", "torch.softmax(x.float(), -1).half()")), RIGHT),
+    "fp16: zeros": (HALF, solution(HALF, ("torch.softmax(x, -1)", "x * 0")), WRONG),
+    "fp16: fp32 instead": (HALF, solution(HALF, ("torch.softmax(x, -1)", "torch.softmax(x.float(), -1)")), WRONG),
+    "bf16": (BRAIN, solution(BRAIN, ("x * 1.7 + 0.3", "(x.float() * 1.7 + 0.3).bfloat16()")), RIGHT),
+    "bf16: wrong": (BRAIN, solution(BRAIN, ("1.7", "1.6")), WRONG),
+    "empty": (EMPTY, solution(EMPTY), RIGHT),
+    "0-dim": (SCALAR, solution(SCALAR), RIGHT),
+    "0-dim: wrong": (SCALAR, solution(SCALAR, ("x * 2", "x + 2")), WRONG),
+    "strided": (STRIDED, solution(STRIDED, ("x.T + 1", "(x + 1).T")), RIGHT),
+    "weights by name": (LINEAR, solution(LINEAR), RIGHT),
+    "weights by name in another order": (
+        LINEAR,
+        solution(LINEAR, (INIT, "self.b = nn.Linear(16, 8); self.a = nn.Linear(32, 16)")),
+        RIGHT,
+    ),
+    "weights by name, drawn otherwise": (LINEAR, solution(LINEAR, (INIT, f"torch.manual_seed(0); {INIT}")), RIGHT),
+    "weights by seed": (
+        LINEAR,
+        solution(
+            LINEAR,
+            (INIT, "self.c = nn.Linear(32, 16); self.d = nn.Linear(16, 8)"),
+            (CALL, "return self.d(torch.relu(self.c(x)))"),
+        ),
+        RIGHT,
+    ),
+    "weights by seed in another order": (
+        LINEAR,
+        solution(
+            LINEAR,
+            (INIT, "self.d = nn.Linear(16, 8); self.c = nn.Linear(32, 16)"),
+            (CALL, "return self.d(torch.relu(self.c(x)))"),
+        ),
+        WRONG,
+    ),
+    "weights of another shape by seed": (
+        LINEAR,
+        solution(
+            LINEAR,
+            (CALL, "return torch.relu(x @ self.t + self.a.bias) @ self.b.weight.T + self.b.bias"),
+            (
+                INIT,
+                "self.a = nn.Linear(32, 16); self.t = nn.Parameter(self.a.weight.detach().T.clone()); self.b = nn.Linear(16, 8)",
+            ),
+        ),
+        RIGHT,
+    ),
+    "weights repacked in __init__": (
+        LINEAR,
+        solution(
+            LINEAR,
+            (CALL, "return torch.relu(x @ self.t + self.a.bias) @ self.u + self.b.bias"),
+            (
+                INIT,
+                f"{INIT}; self.t = self.a.weight.detach().T.contiguous(); self.u = self.b.weight.detach().T.contiguous()",
+            ),
+        ),
+        RIGHT,
+    ),
+    "weights repacked wrongly": (
+        LINEAR,
+        solution(
+            LINEAR,
+            (CALL, "return torch.relu(x @ self.t + self.a.bias) @ self.b.weight.T + self.b.bias"),
+            (INIT, f"{INIT}; self.t = self.a.weight.detach().reshape(32, 16).contiguous()"),
+        ),
+        WRONG,
+    ),
+    "weights ignored": (LINEAR, solution(LINEAR, (CALL, "return torch.relu(x)[:, :8]")), WRONG),
+    "parameters and buffers of the root": (ATTRIBUTES, solution(ATTRIBUTES), RIGHT),
+    "parameters of the root, copied": (
+        ATTRIBUTES,
+        solution(
+            ATTRIBUTES,
+            ("torch.rand(32));", "torch.ones(32)); self.twice = self.scale.detach() * 2;"),
+            ("x * self.scale", "x * (self.twice / 2)"),
+        ),
+        RIGHT,
+    ),
+    "a buffer ignored": (ATTRIBUTES, solution(ATTRIBUTES, (" + self.shift", "")), WRONG),
+    "tied weights": (TIED, solution(TIED), RIGHT),
+    "norm": (NORM, solution(NORM), RIGHT),
+    "norm: weight and bias ignored": (NORM, solution(NORM, ("self.norm(x)", BARE)), WRONG),
+    "norm: no weight and bias at all": (
+        NORM,
+        solution(NORM, ("self.norm(x)", BARE), ("self.norm = nn.LayerNorm(32)", "pass")),
+        WRONG,
+    ),
+    "norm: bias ignored": (NORM, solution(NORM, ("self.norm(x)", "F.layer_norm(x, (32,), self.norm.weight)")), WRONG),
+    "norm: other names": (
+        NORM,
+        solution(
+            NORM,
+            ("self.norm(x)", "F.layer_norm(x, (32,), self.w, self.b)"),
+            (
+                "self.norm = nn.LayerNorm(32)",
+                "self.b = nn.Parameter(torch.zeros(32)); self.w = nn.Parameter(torch.ones(32))",
+            ),
+        ),
+        RIGHT,
+    ),
+    "norm: other names, weight ignored": (
+        NORM,
+        solution(
+            NORM,
+            ("self.norm(x)", "F.layer_norm(x, (32,), None, self.b)"),
+            (
+                "self.norm = nn.LayerNorm(32)",
+                "self.b = nn.Parameter(torch.zeros(32)); self.w = nn.Parameter(torch.ones(32))",
+            ),
+        ),
+        WRONG,
+    ),
+    "batch norm in training": (BATCH, solution(BATCH), RIGHT),
+    "batch norm by hand": (
+        BATCH,
+        solution(
+            BATCH, ("self.norm(x)", "F.batch_norm(x, None, None, self.norm.weight, self.norm.bias, training=True)")
+        ),
+        RIGHT,
+    ),
+    "batch norm as in evaluation": (
+        BATCH,
+        solution(BATCH, ("return self.norm(x)", "self.norm.eval(); return self.norm(x)")),
+        WRONG,
+    ),
+    "in place as the reference": (PLACE, solution(PLACE), RIGHT),
+    "out of place unlike the reference": (PLACE, solution(PLACE, ("x.mul_(2)", "x * 2")), RIGHT),
+    "in place otherwise": (PLACE, solution(PLACE, ("return x.mul_(2)", "y = x * 2; x.zero_(); return y")), WRONG),
+    "dropout": (DROPOUT, solution(DROPOUT), RIGHT),
+    "dropout: none": (DROPOUT, solution(DROPOUT, ("F.dropout(x, 0.5)", "x + 0")), WRONG),
+    "dropout: zeros": (DROPOUT, solution(DROPOUT, ("F.dropout(x, 0.5)", "x * 0")), WRONG),
+}
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def meaning(request):
+    with Gym(
+        request.param, workers=WORKERS[request.param], seed=6, any_code=True, options=OPTIONS[request.param]
+    ) as gym:
+        yield dict(zip(MEANING, gym.evaluate([Job(task, code) for task, code, _ in MEANING.values()]), strict=True))
+
+
+@pytest.mark.parametrize("name", MEANING)
+def test_what_is_right(meaning, name):
+    assert meaning[name].status == MEANING[name][2], meaning[name].message
+
+
+def test_unmatched_parameters_are_named(meaning):
+    assert "norm.bias, norm.weight" in meaning["norm: no weight and bias at all"].message
+    assert "without a match" not in meaning["norm: weight and bias ignored"].message
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What the referee knows
+
+DRAWS = torch_task(
+    "draws",
+    inputs="torch.randn(4), random.random(), torch.randint(0, 9, (20,)), [torch.rand(2), 'x']",
+    extra="import random",
+)
+DRAWS = Task("draws", DRAWS.source.replace("y=None", "*rest"))
+
+
+def values(reference: Reference, *name, **how) -> str:
+    return repr([v.tolist() if isinstance(v, torch.Tensor) else v for v in reference.inputs(*name, **how)])
+
+
+def test_inputs_differ_between_draws_and_keys_and_repeat_by_key():
+    torch.manual_seed(0), random.seed(0)
+    a, b = (Reference(DRAWS, "cpu", key) for key in (b"1" * 32, b"2" * 32))
+    torch.manual_seed(1), random.seed(1)
+    again = Reference(DRAWS, "cpu", b"1" * 32)
+    names = [
+        ("check", 0),
+        ("check", 1),
+        ("reference", 0),
+        ("timed", "folder", 0, 0),
+        ("timed", "folder", 0, 1),
+        ("timed", "folder", 1, 0),
+    ]
+    assert [values(a, *name) for name in names] == [values(again, *name) for name in names[::-1]][::-1]
+    assert len({values(r, *name) for r in (a, b) for name in names}) == 2 * len(names)
+    renamed, changed = Task("another name", DRAWS.source), Task("draws", DRAWS.source + "\n")
+    assert values(Reference(renamed, "cpu", b"1" * 32), "check", 0) == values(a, "check", 0)
+    assert values(Reference(changed, "cpu", b"1" * 32), "check", 0) != values(a, "check", 0)
+
+
+def test_moved_inputs_by_hand():
+    reference = Reference(DRAWS, "cpu", b"k" * 32)
+    plain, mirrored, stretched = (reference.inputs("check", 2, how=how) for how in (None, "mirror", "stretch"))
+    assert torch.equal(mirrored[0], 2 - 3 * plain[0]) and torch.equal(stretched[0], 3 * plain[0] + 0.5)
+    assert torch.equal(mirrored[3][0], 2 - 3 * plain[3][0])
+    assert torch.equal(mirrored[2], plain[2]) and mirrored[1] == plain[1] and mirrored[3][1] == "x"
+    assert torch.equal(reference.expected(False, "check", 2)[0][0], mirrored[0])
+    assert torch.equal(reference.expected(False, "check", 1)[0][0], reference.inputs("check", 1)[0])
+
+
+def test_moves_where_the_reference_stays_finite():
+    for task, move in ((RELU, "mirror"), (LOG, "stretch"), (NEVER, None)):
+        reference = Reference(task, "cpu", b"k" * 32)
+        inputs, expected = reference.expected(False, "check", 2)
+        assert reference.moves[(False, "check", 2)] == move
+        assert (expected is None) == (move is None)
+        assert torch.equal(inputs[0], reference.inputs("check", 2, how=move)[0])
+    picky = torch_task("picky", "assert x.min() >= 0; return x", inputs="torch.rand(8)")
+    assert Reference(picky, "cpu", b"k" * 32).expected(False, "check", 2)[1] is not None
+
+
+def test_expected_outputs_are_kept_and_inputs_are_not_harmed():
+    reference = Reference(PLACE, "cpu", b"k" * 32)
+    inputs, (tree, outputs, after) = reference.expected(False, "check", 0)
+    assert tree == {"t": 0} and torch.equal(outputs[0], 2 * inputs[0]) and torch.equal(after[0], 2 * inputs[0])
+    assert reference.expected(False, "check", 0)[1][1][0] is outputs[0]
+    assert torch.equal(reference.expected(False, "check", 0)[0][0], inputs[0])
+    small = Reference(PLACE, "cpu", b"k" * 32, keep_bytes=10)
+    first, second = (small.expected(False, "check", 0)[1][1][0] for _ in range(2))
+    assert first is not second and torch.equal(first, second)
+
+
+def test_sizes_without_a_gpu():
+    """SMALL stands in for the module's constants where get_inputs and get_init_inputs read them."""
+    task = torch_task(inputs="torch.zeros(rows, 7)", extra="rows = 4096\nSMALL = {'rows': 3}")
+    assert Reference(task, "cpu", b"k" * 32).inputs("check", 0)[0].shape == (3, 7)
+    width = torch_task(
+        "width", init="self.layer = nn.Linear(args[0], 2)", args="[width]", extra="width = 4096\nSMALL = {'width': 3}"
+    )
+    assert Reference(width, "cpu", b"k" * 32).model.layer.weight.shape == (2, 3)
+
+
+def test_perturbed_by_value_shape_and_occurrence():
+    def module(**slots):
+        result = torch.nn.Module()
+        for name, value in slots.items():
+            setattr(result, name, torch.nn.Parameter(value, requires_grad=False))
+        return result
+
+    a = module(w=torch.ones(5), b=torch.zeros(5), v=torch.ones(5), u=torch.full((5,), 2.0), e=torch.empty(0))
+    b = module(z=torch.zeros(5), y=torch.ones(5), x=torch.ones(5))
+    perturb(a, 7), perturb(b, 7)
+    assert torch.equal(a.w, b.y) and torch.equal(a.v, b.x) and torch.equal(a.b, b.z)
+    assert not torch.equal(a.w, a.v) and a.u.tolist() == [2] * 5
+    assert 1 <= a.w.min() and a.w.max() < 1.5 and -0.25 <= a.b.min() and a.b.max() < 0.25 and a.b.unique().numel() == 5
+    other = module(w=torch.ones(5))
+    perturb(other, 8)
+    assert not torch.equal(other.w, a.w)
