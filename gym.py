@@ -5,7 +5,7 @@
     python gym.py level2/1 reference --any-code     the task judged against itself: must say 1.00
 
 One referee process per device (`kernelbench/judge.py`), each with several contestants at a time; an identical text for the same task is
-judged once per batch; a dead referee is restarted and its jobs are retried once.
+judged once in a Gym's life; a dead referee is restarted and its jobs are retried once.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -31,6 +31,7 @@ from tqdm import tqdm
 from kernelbench import Task, TaskError, load_tasks
 from kernelbench.judge import Options, Verdict
 
+REMEMBERED = 20_000  # verdicts that a Gym keeps: an identical text for the same task is judged once
 BOOT = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -89,6 +90,7 @@ class Gym:
         options = options or Options()
         self.options = replace(options, any_code=any_code or options.any_code)
         self.queue, self.ready = deque(), threading.Condition()
+        self.known: OrderedDict[tuple[str, str | None], Verdict] = OrderedDict()
         self.seats = [
             _Seat(self, i if self.device == "cuda" else None, (self.device, key, self.options, workers))
             for i in range(seats)
@@ -106,10 +108,13 @@ class Gym:
         return verdicts
 
     def as_completed(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
-        """(index, verdict) as they come; an identical text for the same task is judged once."""
+        """(index, verdict) as they come; what this Gym has judged before is not judged again."""
         same: dict[tuple[str, str | None], list[int]] = {}
         for i, job in enumerate(jobs):
             same.setdefault((job.task.key, job.code), []).append(i)
+        for key in [key for key in same if key in self.known]:
+            for index in same.pop(key):
+                yield index, self.known[key]
         done: deque = deque()
         with self.ready:
             for indices in same.values():
@@ -123,6 +128,10 @@ class Gym:
                         raise GymError(f"No referee could be started: {self.seats[0].broken}")
                     self.ready.wait(1.0)
                 ticket, verdict = done.popleft()
+            if verdict.status != "gym_error":
+                self.known[(ticket.job.task.key, ticket.job.code)] = verdict
+                if len(self.known) > REMEMBERED:
+                    self.known.popitem(last=False)
             for index in ticket.indices:
                 yield index, verdict
 

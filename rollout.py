@@ -249,8 +249,9 @@ def extract_code(text: str) -> str | None:
         end = closers[0]
         if language.lower() in PYTHON:
             whole = next((k for k, block in blocks.items() if MODEL_NEW.search(block) and _parses(block)), None)
-            if whole is None and end > at + 1:  # an unclosed block before another one
-                at += 1
+            inner = next((k for k in range(at + 1, end) if fences[k][2]), None)
+            if whole is None and inner is not None:  # this block was cut, another one began
+                at = inner
                 continue
             end = end if whole is None else whole
             if MODEL_NEW.search(blocks[end]):

@@ -366,7 +366,7 @@ class Contest:
             with contextlib.closing(shared):
                 wrong = self._compare(reply.get("tree"), reply, fds, [expected])
                 states = zip(shared.tensors, expected[2], tensors)
-            if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
+                if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
                     wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong

@@ -2,7 +2,6 @@
 
 import json
 import math
-import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from gym import Gym, Job
 from kernelbench import Task
 from kernelbench.judge import STATUSES, Options, Verdict, claims, interval, positive
-from kernelbench.process import Stop, Turnstile
+from kernelbench.process import Stop
 
 KERNELS = Path(__file__).parent / "kernels"
 TASK = Task("task", (KERNELS / "task.py").read_text())
@@ -416,23 +415,3 @@ def test_interval_by_hand():
     low, high = interval([6.0] * 5, [2.0, 2.0, 2.0, 2.0, 3.0])
     assert low in (2.0, 3.0) and high == 3.0
     assert interval([6.0, 6.1] * 9, [2.0, 2.1] * 9) == interval([6.0, 6.1] * 9, [2.0, 2.1] * 9)
-
-
-def test_turnstile_keeps_the_timed_alone():
-    turnstile, inside, worst, order = Turnstile(), [0, 0], [], []
-
-    def visit(alone, times):
-        for _ in range(times):
-            with turnstile.exclusive() if alone else turnstile.shared():
-                inside[alone] += 1
-                worst.append(tuple(inside))
-                order.append(alone)
-                inside[alone] -= 1
-
-    threads = [threading.Thread(target=visit, args=(i == 0, 300)) for i in range(4)]
-    [thread.start() for thread in threads], [thread.join(60) for thread in threads]
-    assert len(order) == 1200 and not any(shared and alone for shared, alone in worst)
-    with turnstile.exclusive():
-        pass
-    with turnstile.shared(), turnstile.shared():
-        pass

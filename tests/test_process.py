@@ -1,0 +1,111 @@
+import os
+import socket
+import threading
+import types
+
+import pytest
+
+from kernelbench.process import Died, Exit, Process, Stop, Turnstile
+from kernelbench.wire import Channel
+
+
+@pytest.fixture
+def contestant():
+    """A process as the referee sees it, and the socket at its other end."""
+    ours, theirs = socket.socketpair()
+    zygote = types.SimpleNamespace(exits={1: Exit()}, dead=False)
+    with ours, theirs:
+        before = sorted(os.listdir("/proc/self/fd"))
+        yield Process(zygote, 1, Channel(ours)), theirs
+        assert sorted(os.listdir("/proc/self/fd")) == before, "descriptors leaked"
+
+
+def frame(text: str, fds: int = 0) -> bytes:
+    return len(text).to_bytes(4, "little") + bytes([fds]) + text.encode()
+
+
+@pytest.mark.parametrize("do", ["load", "build", "warm_profiler", "profile"])
+def test_descriptors_that_nobody_asked_for_are_closed(contestant, do):
+    process, theirs = contestant
+    socket.send_fds(theirs, [frame('{"a": 1}', 2)], [0, 0])
+    assert process.ask({"do": do}) == ({"a": 1}, [])
+
+
+def test_descriptors_of_outputs_are_handed_on_and_those_of_an_error_are_not(contestant):
+    process, theirs = contestant
+    socket.send_fds(theirs, [frame('{"error": {"text": "no"}}', 2)], [0, 0])
+    with pytest.raises(Stop, match="no"):
+        process.ask({"do": "call"})
+    socket.send_fds(theirs, [frame("{}", 1)], [0])
+    reply, (fd,) = process.ask({"do": "call"})
+    os.close(fd)
+
+
+@pytest.mark.parametrize(
+    "do, error, status",
+    [
+        ("call", '{"type": "ValueError", "text": "words", "compile": false}', "runtime_error"),
+        ("call", '{"type": "CompilationError", "text": "words", "compile": true}', "compile_error"),
+        ("load", '{"type": "NameError", "text": "words", "compile": false}', "compile_error"),
+        ("call", '{"type": "Unsupported", "text": "words"}', "unsupported"),
+        ("call", '{"text": ["words"]}', "runtime_error"),
+        *[
+            ("call", error, "runtime_error")
+            for error in ("5", "null", "[]", '"words"', "{}", '{"type": {}, "compile": []}')
+        ],
+    ],
+)
+def test_errors_of_any_form(contestant, do, error, status):
+    process, theirs = contestant
+    theirs.send(frame(f'{{"error": {error}}}'))
+    with pytest.raises(Stop) as stop:
+        process.ask({"do": do})
+    assert stop.value.status == status and ("words" in stop.value.message or "words" not in error or error == '"words"')
+
+
+def test_an_error_as_long_as_it_likes(contestant):
+    process, theirs = contestant
+    threading.Thread(target=theirs.sendall, args=(frame('{"error": {"text": "' + "x" * 10**6 + '"}}'),)).start()
+    with pytest.raises(Stop) as stop:
+        process.ask({"do": "call"})
+    assert len(stop.value.message) == 4000
+
+
+@pytest.mark.parametrize(
+    "code, dead, error, words",
+    [
+        (-9, False, Stop, "killed by SIGKILL"),
+        (3, False, Stop, "exit code 3"),
+        (0, False, Stop, "exit code 0"),
+        (None, False, Stop, "stopped answering"),
+        (None, True, Died, "the process that runs kernels died"),
+    ],
+)
+def test_deaths(contestant, code, dead, error, words):
+    process, theirs = contestant
+    process.zygote.dead = dead
+    process.zygote.exits[1].set_result(code)
+    theirs.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(error, match=words) as raised:
+        process.ask({"do": "call"})
+    assert error is Died or raised.value.status == "runtime_error"
+
+
+def test_turnstile_keeps_the_timed_alone():
+    turnstile, inside, worst, order = Turnstile(), [0, 0], [], []
+
+    def visit(alone, times):
+        for _ in range(times):
+            with turnstile.exclusive() if alone else turnstile.shared():
+                inside[alone] += 1
+                worst.append(tuple(inside))
+                order.append(alone)
+                inside[alone] -= 1
+
+    threads = [threading.Thread(target=visit, args=(i == 0, 300)) for i in range(4)]
+    [thread.start() for thread in threads], [thread.join(60) for thread in threads]
+    assert len(order) == 1200 and not any(shared and alone for shared, alone in worst)
+    with turnstile.exclusive():
+        pass
+    with turnstile.shared(), turnstile.shared():
+        pass
