@@ -164,6 +164,28 @@ def append(out: Path, line: dict) -> None:
             file.write(json.dumps(finite) + "\n")
 
 
+class TimedGym:
+    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds."""
+
+    def __init__(self, gym):
+        self.gym, self.seen = gym, set()
+        self.reset()
+
+    def reset(self):
+        self.seconds, self.jobs, self.distinct, self.new = 0.0, 0, 0, 0
+
+    def evaluate(self, jobs, progress: bool = False):
+        start = time.perf_counter()
+        verdicts = self.gym.evaluate(jobs, progress)
+        self.seconds += time.perf_counter() - start
+        texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
+        self.jobs += len(jobs)
+        self.distinct += len(texts)
+        self.new += len(texts - self.seen)
+        self.seen |= texts
+        return verdicts
+
+
 def measure(
     o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight
 ) -> dict[str, tuple[float, float]]:

@@ -9,7 +9,7 @@ never tokenised again.
 
 Layout (our own ChatML, whatever template the tokenizer ships):
 `<|im_start|>user\\n{text}<|im_end|>\\n<|im_start|>assistant\\n`. Reasoning stays in the context. Models that would
-think by default (Qwen3's template has `enable_thinking`) get an empty think block first.
+think by default (their template knows `enable_thinking`) get an empty think block.
 
 Departures from the released code: no re-tokenisation of earlier answers, no left-truncation of long prompts, no
 answer-ending word tokens ("user", "assistant"); a turn that no longer fits the context earns 0 instead of being
@@ -28,15 +28,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+import transformers
 import tyro
 from tqdm import tqdm
-from transformers import (
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from gym import Gym, GymError, Job, feedback
 from kernelbench import Task, TaskError, load_tasks
@@ -84,7 +79,7 @@ class Trajectory:
 
 
 class TrajectoryError(ValueError):
-    """A trajectory file that cannot be used; the text is the sentence shown to the user."""
+    """A trajectory file that cannot be used; the text is what the user reads."""
 
 
 def save_jsonl(path: str | Path, trajectories: Sequence[Trajectory], append: bool = False) -> None:
@@ -123,10 +118,9 @@ Here is an example. This module:
 
 ```python
 import torch
-import torch.nn as nn
 
 
-class Model(nn.Module):
+class Model(torch.nn.Module):
     def forward(self, a, b):
         return a + b
 
@@ -143,7 +137,6 @@ can be answered by:
 
 ```python
 import torch
-import torch.nn as nn
 import triton
 import triton.language as tl
 
@@ -157,7 +150,7 @@ def add_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + index, a + b, mask=mask)
 
 
-class ModelNew(nn.Module):
+class ModelNew(torch.nn.Module):
     def forward(self, a, b):
         a, b = a.contiguous(), b.contiguous()
         out = torch.empty_like(a)
@@ -167,11 +160,10 @@ class ModelNew(nn.Module):
 ```
 
 Rules:
-- Answer with one ```python block that holds everything: the imports, the kernels, and `class ModelNew(nn.Module)`.
+- Answer with one ```python block that holds everything: the imports, the kernels, and the class `ModelNew`.
 - `ModelNew` has the same `__init__` and `forward` signatures as `Model`; parameters keep their names and shapes.
-- The result is compared with the original in full fp32 precision: TF32 is off, so `tl.dot` needs
-`input_precision="ieee"`. - The work must be done by your `@triton.jit` kernels, for any values of the inputs. No
-torch.compile, no CUDA or C++ extensions.
+- The result is compared with the original in full fp32: TF32 is off, so `tl.dot` needs `input_precision="ieee"`.
+- The work must be done by your own `@triton.jit` kernels, for any inputs. No torch.compile, no C++ or CUDA.
 """
 
 
@@ -185,8 +177,7 @@ def prompt_text(task: Task, style: str) -> str:
 
 
 def text_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    """Ids of plain text: what looks like a special token in it is spelled out, so no task or verdict can end a
-    message."""
+    """Ids of plain text: special tokens in it are spelled out, so no task or verdict can end a message."""
     return tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False).input_ids
 
 
@@ -210,8 +201,7 @@ def encode_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def encode_feedback(tokenizer: PreTrainedTokenizerBase, sampled: list[int], text: str) -> list[int]:
-    """Ids that follow the sampled answer: the end of its message where it was cut, the user message `text`, the header
-    of the next answer."""
+    """Ids after the sampled answer: the end of its message where it was cut, the user message, the next header."""
     end = marker_ids(tokenizer, END)
     closing = [] if sampled[-len(end) :] == end else end
     return closing + text_ids(tokenizer, "\n") + encode_prompt(tokenizer, text)
@@ -222,8 +212,7 @@ def stop_tokens(tokenizer: PreTrainedTokenizerBase) -> set[int]:
     return {tokenizer.eos_token_id} | (set(end) if len(end) == 1 else set())
 
 
-# --------------------------------------------------------------------------------------------------- code from an
-# answer
+# --------------------------------------------------------------------------------------------------- code from answers
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 MODEL_NEW = re.compile(r"^class[ \t]+ModelNew[ \t]*[(:]", re.MULTILINE)
@@ -272,7 +261,7 @@ def _parses(code: str) -> bool:
 # ----------------------------------------------------------------------------------------------------------- generation
 
 
-class _Scores(LogitsProcessor):
+class _Scores(transformers.LogitsProcessor):
     """Keeps the log-probability of every sampled token while generate runs, holding one step's (B, V) at a time; the
     logits pass through unchanged. Must be the first processor, so that it sees them before temperature and top-p."""
 
@@ -315,7 +304,7 @@ def generate(
     ids = torch.tensor([[pad_id] * (width - len(p)) + p for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
     sampling = {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
-    config = GenerationConfig(
+    config = transformers.GenerationConfig(
         max_new_tokens=max(max_new),
         eos_token_id=sorted(stop_ids),
         pad_token_id=pad_id,
@@ -327,7 +316,10 @@ def generate(
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
             out = model.generate(
-                ids, attention_mask=mask, generation_config=config, logits_processor=LogitsProcessorList([scores])
+                ids,
+                attention_mask=mask,
+                generation_config=config,
+                logits_processor=transformers.LogitsProcessorList([scores]),
             )
     finally:
         model.generation_config = own
@@ -370,10 +362,11 @@ def rollout(
     together. A turn that does not fit has no tokens and earns nothing. batch: sequences per generate call (None: all).
     """
     groups = [[Trajectory(task, g) for g in range(samples)] for task in tasks]
-    live = [trajectory for group in groups for trajectory in group]
+    live = [t for group in groups for t in group]
     first = {task.name: encode_prompt(tokenizer, prompt_text(task, style)) for task in tasks}
     prompts = {id(t): first[t.task.name] for t in live}
-    stop_ids, pad_id = stop_tokens(tokenizer), _pad_id(tokenizer)
+    stop_ids = stop_tokens(tokenizer)
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     for k in range(turns):
         room = {id(t): min(max_response, context - len(prompts[id(t)])) for t in live}
         fitting = [t for t in live if room[id(t)] > 0 and len(first[t.task.name]) <= max_prompt]
@@ -393,9 +386,8 @@ def rollout(
             for t, (ids, logp) in zip(part, sampled, strict=True):
                 text = tokenizer.decode(ids[:-1] if ids[-1] in stop_ids else ids, skip_special_tokens=False)
                 t.turns.append(Turn(prompts[id(t)], ids, logp, text, extract_code(text), None))
-        for t in live:
-            if len(t.turns) == k:
-                t.turns.append(Turn(prompts[id(t)], [], [], "", None, None))
+        for t in (t for t in live if len(t.turns) == k):
+            t.turns.append(Turn(prompts[id(t)], [], [], "", None, None))
         verdicts = gym.evaluate([Job(t.task, t.turns[k].code) for t in fitting], progress)
         for t, verdict in zip(fitting, verdicts, strict=True):
             _file_verdict(t, verdict)
@@ -413,10 +405,6 @@ def _file_verdict(trajectory: Trajectory, verdict: Verdict) -> None:
     if verdict.status in ("gym_error", "unsupported"):
         for turn in trajectory.turns:
             turn.valid = False
-
-
-def _pad_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
 
 def derived_seed(*parts: int | str) -> int:
@@ -501,7 +489,9 @@ def main(args: Args) -> None:
 if __name__ == "__main__":
     try:
         main(tyro.cli(Args, description=__doc__))
-    except (ModelError, TaskError, TrajectoryError, GymError, OSError) as error:
+    except (ModelError, TaskError, TrajectoryError, GymError) as error:
         sys.exit(f"rollout.py: {error}")
+    except OSError as error:
+        sys.exit(f"rollout.py: {error}: make room or get permission there, or give another --out.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: what is finished is in the file; the same command goes on from there.")

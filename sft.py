@@ -4,14 +4,15 @@
     python sft.py --model qwen-8b --data runs/rollouts.jsonl     any model, on JSONL from rollout.py
     torchrun --nproc-per-node 8 sft.py --model qwen-8b --data runs/rollouts.jsonl        the same over 8 GPUs
 
-A row is a whole conversation: task, answer, verdict, next answer, ... Only the answers, with their end tokens, are in the
-loss, whatever became of them; a step is normalised by its number of such tokens, over all processes.
+A row is a whole conversation: task, answer, verdict, next answer, ... Only the answers, with their end tokens, are in
+the loss, whatever became of them; a step is normalised by its number of such tokens, over all processes.
 
 The cold start leaves room for RL on purpose. It learns to copy from right solutions, single turns first, and ends on
 conversations in which many answers are broken or lazy (MIX). It serves toy tasks of both sizes (CPU and GPU).
 
-Departures from the paper: its cold start is 8,920 five-turn conversations of GPT-5, ours are made by kernelbench/toy.py;
-the tiny policy's matrices are trained by Muon, which needs a fraction of AdamW's tokens to learn to copy.
+Departures from the paper: its cold start is 8,920 five-turn conversations of GPT-5, ours are made by
+kernelbench/toy.py; the tiny policy's matrices are trained by Muon, which needs a fraction of AdamW's tokens to learn
+to copy.
 Not covered: packing of rows.
 """
 
@@ -62,7 +63,7 @@ STEPS = 900
 POOL = 5000  # tasks of the cold start; each is seen several times, with other solutions
 CLEAN = {"broken": 0.0, "lazy": 1.0, "half": 1.0, "fused": 1.0}
 MIX = {"broken": 0.55, "lazy": 0.27, "half": 0.08, "fused": 0.10}
-STAY = 0.5  # probability that the answer after a right one is of the same quality; else, and after a broken one, drawn anew
+STAY = 0.5  # probability that after a right answer the quality stays; else, and after a broken one, it is drawn anew
 # speed-up and coverage that the gym finds, lowest to highest
 FOUND = {"lazy": ((0.9, 1.2), (0.1, 0.6)), "half": ((1.3, 2.2), (0.4, 1.0)), "fused": ((1.8, 4.5), (1.0, 1.0))}
 
@@ -153,8 +154,8 @@ def train_step(
     tokens: int,
     world: int = 1,
 ) -> float:
-    """One step on this process's `rows`, `micro` at a time: loss = - sum of log-probabilities / `tokens` (of all processes).
-    Returns this process's share of the loss."""
+    """One step on this process's `rows`, `micro` at a time: loss = - sum of log-probabilities / `tokens` (of all
+    processes). Returns this process's share of the loss."""
     total = 0.0
     for start in range(0, len(rows), micro):
         ids, mask, wanted = pad_rows(rows[start : start + micro], model.device)
@@ -183,7 +184,8 @@ def cold_start(
     progress: bool = True,
 ) -> Path:
     """Makes the tiny policy in the folder `out` (whole or not at all) and returns it; one that is there is kept unless
-    `again`. Deterministic in seed and steps on one kind of device. On the CPU it uses one thread, which is what it needs."""
+    `again`. Deterministic in seed and steps on one kind of device. On the CPU it uses one thread, which is what it
+    needs."""
     out = Path(out)
     if (out / "config.json").is_file() and not again:
         return out
@@ -215,7 +217,8 @@ def cold_start(
 
 
 def trajectory_row(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory, style: str, context: int) -> Row | None:
-    """The row of a trajectory, tokenised by this model's tokenizer: its longest run of first turns that fits `context`."""
+    """The row of a trajectory, tokenised by this model's tokenizer: its longest run of first turns that fits
+    `context`."""
     turns = [(turn.text, turn.verdict) for turn in trajectory.turns if turn.ids and turn.verdict]
     for kept in range(len(turns), 0, -1):
         row = encode_row(tokenizer, prompt_text(trajectory.task, style), turns[:kept], brief=style == "brief")
@@ -225,7 +228,8 @@ def trajectory_row(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory, s
 
 
 def fine_tune(args: "Args", say: Callable[[str], None]) -> None:
-    """AdamW with warm-up and linear decay over the trajectories of args.data; sharded where torchrun started several."""
+    """AdamW with warm-up and linear decay over the trajectories of args.data; sharded where torchrun started
+    several."""
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = torch.device(args.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if device.type == "cuda":
@@ -309,7 +313,9 @@ def main(args: Args) -> None:
 if __name__ == "__main__":
     try:
         main(tyro.cli(Args, description=__doc__))
-    except (ModelError, TrajectoryError, OSError) as error:
+    except (ModelError, TrajectoryError) as error:
         sys.exit(f"sft.py: {error}")
+    except OSError as error:
+        sys.exit(f"sft.py: {error}: check that path; nothing was saved there.")
     except KeyboardInterrupt:
         sys.exit("\nInterrupted: nothing was saved; a model that was there is as it was.")

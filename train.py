@@ -184,25 +184,6 @@ def perturb(model, sigma: float, seed: int) -> None:
 # --- Sampling, measuring, evaluating ------------------------------------------------------------------------------------
 
 
-class TimedGym:
-    """A gym that counts its jobs, how many of them differ (the others are not judged again), and the seconds."""
-
-    def __init__(self, gym):
-        self.gym = gym
-        self.reset()
-
-    def reset(self):
-        self.seconds, self.jobs, self.distinct = 0.0, 0, 0
-
-    def evaluate(self, jobs, progress: bool = False):
-        start = time.perf_counter()
-        verdicts = self.gym.evaluate(jobs, progress)
-        self.seconds += time.perf_counter() - start
-        self.jobs += len(jobs)
-        self.distinct += len({(job.task.key, job.code) for job in jobs if job.code})
-        return verdicts
-
-
 def pay(o: Outcomes, args: Args) -> tuple[Tensor, Tensor]:
     """Rewards and returns, both (P, G, K)."""
     weights = args.w_correct, args.w_speed, args.w_coverage, args.speed_clip
@@ -234,7 +215,7 @@ class Run:
     sampler: torch.nn.Module  # a plain copy that generates
     tokenizer: PreTrainedTokenizerBase
     optimizer: torch.optim.Optimizer
-    gym: TimedGym
+    gym: logbook.TimedGym
 
 
 def draw(run: Run, step: int, tasks: Sequence[Task]) -> tuple[list[list[Trajectory]], list[int]]:
@@ -356,7 +337,7 @@ def load(args: Args, gym, device: torch.device, checkpoint: Path | None) -> Run:
     optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, betas=(0.9, 0.999), weight_decay=args.weight_decay)
     if checkpoint:
         logbook.load_optimizer(checkpoint, policy, optimizer, args)
-    return Run(args, policy, sampler, tokenizer, optimizer, TimedGym(gym))
+    return Run(args, policy, sampler, tokenizer, optimizer, logbook.TimedGym(gym))
 
 
 def main_loop(args: Args, gym, device: torch.device) -> None:
@@ -402,7 +383,7 @@ def main_loop(args: Args, gym, device: torch.device) -> None:
             share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
             raise RunError(f"{share} ({why}). When that is mended, continue with --resume {out}")
         counts = {"gym/distinct": (run.gym.distinct, run.gym.jobs)}
-        counts["gym/evals_per_second"] = (run.gym.distinct, run.gym.seconds / WORLD)
+        counts["gym/evals_per_second"] = (run.gym.new, run.gym.seconds / WORLD)
         line |= {"step": step} | over_processes(counts)
         line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
         line["time/step"] = time.perf_counter() - begin

@@ -24,9 +24,11 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @pytest.fixture(scope="module", params=DEVICES)
-def gym(request):
-    with Gym(request.param, workers=2, seed=3, options=OPTIONS) as gym:
-        yield gym
+def gym(request, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("gym")))  # a killed referee leaves its folder behind
+        with Gym(request.param, workers=2, seed=3, options=OPTIONS) as gym:
+            yield gym
 
 
 def unlike(n, text=FUSED):
@@ -156,6 +158,7 @@ def test_a_killed_zygote_is_replaced_and_its_jobs_are_retried(gym, tmp_path):
 STAND_IN = """
 import os, sys
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 connection, number = Connection(int(sys.argv[2])), 0
 connection.recv_bytes()
 connection.send(("ready", "a stand-in"))
@@ -163,7 +166,7 @@ while True:
     job, number = connection.recv_bytes(), number + 1
     if b"POISON" in job:
         os._exit(3)
-    connection.send((number, f"verdict {number}"))
+    connection.send((number, SimpleNamespace(status="gym_error" if b"FAULT" in job else "wrong", number=number)))
 """
 
 
@@ -173,21 +176,35 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(gym_module, "BOOT", STAND_IN)
 
 
+def judged(gym, *codes: str) -> list:
+    return gym.evaluate([Job(TASK, code) for code in codes])
+
+
 def test_a_job_that_ends_the_referee_is_given_up(stand_in):
     """A referee that dies of a job twice: gym_error for that job and what it took along twice; the gym goes on, as often as it takes."""
     with Gym("cpu", workers=1) as gym:
-        for _ in range(3):
-            verdicts = gym.evaluate(
-                [Job(TASK, "good"), Job(TASK, "POISON"), Job(TASK, "POISON too"), Job(TASK, "good too")]
-            )
-            assert [verdicts[0], verdicts[3]] == ["verdict 1", "verdict 1"]
-            for verdict in verdicts[1:3]:
+        for n in range(3):
+            first, *bad, last = judged(gym, f"good {n}", f"POISON {n}", f"POISON {n} too", f"good {n} too")
+            assert (first.number, last.number) == (1, 1)
+            for verdict in bad:
                 assert (verdict.status, verdict.correct) == ("gym_error", False)
                 assert "the referee died while judging this kernel" in verdict.message
             gym.seats[0].process.kill()
             gym.seats[0].process.wait()
-            assert gym.evaluate([Job(TASK, "good")]) == ["verdict 1"]
+            assert judged(gym, f"good {n} after")[0].number == 1
             gym.seats[0].process.kill()
+
+
+def test_a_text_is_judged_once_in_a_gyms_life(stand_in, monkeypatch):
+    """Faults are no verdicts and are not remembered; of the others the oldest is forgotten first."""
+    monkeypatch.setattr(gym_module, "REMEMBERED", 3)
+    with Gym("cpu", workers=1) as gym:
+        assert [v.number for v in judged(gym, "a", "FAULT", "b", "a")] == [1, 2, 3, 1]
+        assert [v.number for v in judged(gym, "b", "FAULT", "a", "c")] == [3, 4, 1, 5]
+        assert [v.number for v in judged(gym, "d")] == [6]
+        assert [v.number for v in judged(gym, "b", "c", "d", "a")] == [3, 5, 6, 7]
+        renamed, changed = Task("renamed", TASK.source), Task("task", TASK.source + "\n")
+        assert [v.number for v in gym.evaluate([Job(renamed, "d"), Job(changed, "d")])] == [6, 8]
 
 
 @pytest.mark.parametrize(

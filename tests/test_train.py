@@ -145,7 +145,7 @@ TWO = """
 import json, sys
 sys.path[:0] = [{root!r}, {tests!r}]
 import torch, torch.distributed as dist
-import processes, train
+import logbook, processes, train
 from test_train import FakeGym, small_policy, some_groups
 from model import refresh, shard, token_logprobs
 from batch import outcomes
@@ -163,7 +163,7 @@ for turn in groups[3][2].turns:
 if processes.WORLD > 1:
     policy = shard(policy, torch.float32)
 optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)  # the step is the gradient
-run = train.Run(args, policy, sampler, None, optimizer, train.TimedGym(FakeGym()))
+run = train.Run(args, policy, sampler, None, optimizer, logbook.TimedGym(FakeGym()))
 numbers = list(range(4))[processes.RANK :: processes.WORLD]
 line, _ = train.learn(run, 3, outcomes([groups[n] for n in numbers], 3, 2), numbers)
 if processes.RANK == 0:
