@@ -29,21 +29,10 @@ from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, se
 from tqdm import tqdm
 
 import rewards
+from kernelbench.judge import STATUSES
 from model import save_policy
 from processes import RANK, WORLD, from_rank_0
 from rollout import Trajectory
-
-STATUSES = (
-    "correct",
-    "no_code",
-    "compile_error",
-    "runtime_error",
-    "wrong",
-    "hack",
-    "timeout",
-    "unsupported",
-    "gym_error",
-)
 
 
 class RunError(ValueError):

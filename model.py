@@ -83,7 +83,7 @@ PRESETS: dict[str, dict] = {
         "prompts": 8,
         "samples": 8,
         "turns": 3,
-        "steps": 40,
+        "steps": 50,
         "lr": 3e-4,
         "temperature": 1.0,
         "top_p": 1.0,
@@ -96,7 +96,7 @@ PRESETS: dict[str, dict] = {
         "rollout_batch": 256,
         "eval_every": 0,
         "eval_samples": 1,
-        "eval_top_p": 0.95,
+        "eval_top_p": 1.0,
         "save_every": 10,
     },
 }

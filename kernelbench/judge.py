@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from kernelbench import Task
-from kernelbench.compare import mismatch, structure
+from kernelbench.compare import interval, mismatch, structure
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Process, Stop, Turnstile, Zygote
 from kernelbench.reference import Reference
@@ -217,39 +217,28 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            plain, first = self._correctness(contest, reference)
+            last = self._correctness(contest, reference)
             lap("correctness")
-            own = sorted({name for name, own, _ in claims(first.get("launches"), (str, bool, int)) if own})
+            own = {name for name, own, _ in claims(last.get("launches"), (str, bool, int)) if own}
             if not own and not self.options.any_code:
-                raise Stop(
-                    "hack",
-                    "No Triton kernel of the code's own was launched: library calls alone earn nothing.",
-                    "no own kernel",
-                )
+                text = "No Triton kernel of the code's own was launched: library calls alone earn nothing."
+                raise Stop("hack", text, "no own kernel")
             contest.warm_profiler()
             lap("profiler")
-            verdict.reference_ms, reference_rows = reference.timing["ms"], reference.timing["rows"]
+            verdict.reference_ms = reference.timing["ms"]
             verdict.timing = "simulated" if self.device == "cpu" else "measured"
             with self.use_gpu(alone=True):
                 lap("waiting")
-                samples, rows = contest.timing(reference, plain, first)
+                samples, rows = contest.timing(reference, last)
             verdict.kernel_ms = statistics.median(samples)
             verdict.speedup_ci = interval(reference.timing["samples"], samples)
             lap("timing")
-        decoys = set()
-        if own:
-            with Contest(self, folder, code, "ModelNew") as contest:
-                contest.load()
-                contest.build(reference, plain)
-                decoys = {name for name in own if contest.right_without(name, reference, plain)}
+            decoys = {name for name in own if contest.right_without(name, reference)}
             lap("knockout")
-        self._coverage(verdict, rows, set(own) - decoys, sum(r[1] for r in reference_rows))
-        if decoys and len(decoys) == len(own) and not self.options.any_code:
-            raise Stop(
-                "hack",
-                f"The output stays right without {', '.join(sorted(decoys))}: a kernel launched for show.",
-                "decoy",
-            )
+        self._coverage(verdict, rows, own - decoys, sum(r[1] for r in reference.timing["rows"]))
+        if decoys and decoys == own and not self.options.any_code:
+            text = f"The output stays right without {', '.join(sorted(decoys))}: a kernel launched for show."
+            raise Stop("hack", text, "decoy")
 
     def _baseline(self, reference: Reference):
         """The reference's own time, measured in a process of the candidates' kind, once per task."""
@@ -261,32 +250,32 @@ class Referee:
             try:
                 with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
                     contest.load()
-                    contest.build(reference, plain=False)
-                    first = contest.check(reference, False, "reference", 0)
+                    contest.build(reference)
+                    first = contest.check(reference, "reference", 0)
                     contest.warm_profiler()
                     with self.use_gpu(alone=True):
-                        samples, rows = contest.timing(reference, False, first)
+                        samples, rows = contest.timing(reference, first)
             except Stop as stop:
                 reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
             else:
                 reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
-    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[bool, dict]:
-        """All draws must be right, with the (perturbed) weights by name, or else, where names differ, with weights by seed."""
-        unmatched = contest.build(reference, plain=False)
+    def _correctness(self, contest: "Contest", reference: Reference) -> dict:
+        """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one."""
+        unmatched = contest.build(reference)
         try:
-            return False, [contest.check(reference, False, "check", draw) for draw in range(self.options.draws)][0]
+            return [r for draw in range(self.options.draws) if (r := contest.check(reference, "check", draw))][-1]
         except Stop as stop:
             if stop.status != "wrong" or not unmatched:
                 raise
-            contest.build(reference, plain=True)
-            try:
-                return True, [contest.check(reference, True, "check", draw) for draw in range(self.options.draws)][0]
-            except Stop as again:
-                names = ", ".join(unmatched[:6])
-                raise Stop(
-                    again.status, f"{again.message}. Parameters of the task without a match by name and shape: {names}."
-                ) from None
+        contest.build(reference, by_seed=True)
+        try:
+            return [r for draw in range(self.options.draws) if (r := contest.check(reference, "check", draw))][-1]
+        except Stop as stop:
+            text = (
+                f"{stop.message}. Parameters of the task without a match by name and shape: {', '.join(unmatched[:6])}."
+            )
+            raise Stop(stop.status, text) from None
 
     def _coverage(self, verdict: Verdict, rows: list, own: set[str], reference_ms: float):
         total = sum(ms for _, ms, _, _ in rows) or 1.0
@@ -341,10 +330,10 @@ class Contest:
             raise
         return reply, fds, shared
 
-    def build(self, reference: Reference, plain: bool) -> list[str]:
+    def build(self, reference: Reference, by_seed: bool = False) -> list[str]:
         """Construct the candidate's model; the names of the reference's parameters that found no place in it."""
-        tensors = [] if plain else list(reference.weights.values())
-        names = [] if plain else list(reference.weights)
+        tensors = [] if by_seed else list(reference.weights.values())
+        names = [] if by_seed else list(reference.weights)
         init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [])
         message = {"do": "build", "names": names, "seed": reference.seed, "init": init}
         reply, _, shared = self._send(message, tensors + extra, self.options.load_s)
@@ -352,9 +341,9 @@ class Contest:
         unmatched = reply.get("unmatched")
         return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
 
-    def call(self, reference: Reference, plain: bool, *name, knock: str | None = None):
+    def call(self, reference: Reference, *name, knock: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output)."""
-        inputs, expected = reference.expected(plain, *name)
+        inputs, expected = reference.expected(*name)
         if expected is None:  # the reference is not finite on this draw
             return None, None
         tree = flatten(inputs, tensors := [])
@@ -390,36 +379,32 @@ class Contest:
             return f"the outputs cannot be read: {error}"
         return None
 
-    def check(self, reference: Reference, plain: bool, *name) -> dict:
-        reply, wrong = self.call(reference, plain, *name)
+    def check(self, reference: Reference, *name) -> dict | None:
+        reply, wrong = self.call(reference, *name)
         if wrong:
             raise Stop("wrong", wrong)
         return reply
 
-    def right_without(self, kernel: str, reference: Reference, plain: bool) -> bool:
+    def right_without(self, kernel: str, reference: Reference) -> bool:
         """Whether the output is right although what `kernel` writes was replaced by random numbers."""
         try:
-            return self.call(reference, plain, "knockout", self.folder, kernel, knock=kernel)[1] is None
+            return self.call(reference, "knockout", self.folder, kernel, knock=kernel)[1] is None
         except Stop:  # the candidate could not live with the numbers: it needs the kernel
             return False
 
-    def timing(
-        self, reference: Reference, plain: bool, first: dict
-    ) -> tuple[list[float], list[tuple[str, float, float, bool]]]:
+    def timing(self, reference: Reference, first: dict) -> tuple[list[float], list[tuple[str, float, float, bool]]]:
         """Samples of one forward in ms, and kernel rows (name, ms per forward, launches per forward, own by launch)."""
         if self.device == "cpu":
             rows = claims(first.get("kernels"), (str, float, int, bool))
             return [positive(first.get("ms"))], [(name, ms, float(n), own) for name, ms, n, own in rows]
         own = {name for name, mine, _ in claims(first.get("launches"), (str, bool, int)) if mine}
-        inputs, (_, outputs, _) = reference.expected(plain, "reference", 0)
+        inputs, (_, outputs, _) = reference.expected("reference", 0)
         flatten(inputs, given := [])
         read, all_bytes = sum(t.nbytes for t in given), sum(t.nbytes for t in given + outputs)
         most = max(2, int(self.options.memory_gib * 2**30 / max(all_bytes, 1)))
-        median = statistics.median(
-            self._block(reference, plain, 0, min(3, most))
-        )  # warms up, tells how many calls make a block
+        median = statistics.median(self._block(reference, 0, min(3, most)))  # warms up, and sizes the others
         calls = min(most, 64, max(8, int(self.options.block_ms / median)))
-        samples = [ms for block in range(self.options.blocks) for ms in self._block(reference, plain, block + 1, calls)]
+        samples = [ms for block in range(self.options.blocks) for ms in self._block(reference, block + 1, calls)]
         self.close_timed()
         tensors, floor = [], 0.5 * read / self.referee.bandwidth * 1e3
         if self.entry == "ModelNew" and statistics.median(samples) < floor < reference.timing["ms"]:
@@ -431,7 +416,7 @@ class Contest:
         rows = claims(reply.get("rows"), (str, float, (int, float)))
         return samples, [(name, ms, float(n), name in own) for name, ms, n in rows]
 
-    def _block(self, reference: Reference, plain: bool, block: int, calls: int) -> list[float]:
+    def _block(self, reference: Reference, block: int, calls: int) -> list[float]:
         """Event times in ms of `calls` forwards on fresh inputs; one output of the referee's choosing is checked."""
         draws, tensors = [reference.inputs("timed", self.folder, block, i) for i in range(calls)], []
         trees = [flatten(d, tensors) for d in draws]
@@ -443,9 +428,8 @@ class Contest:
         message = {"do": "block", "tree": trees, "seed": seed, "flush": 2 * self.referee.l2, "ahead": 0.2 * calls}
         reply, fds = self.process.ask(message | {"shared": self.timed.spec}, (), self.options.call_s)
         pick = random.SystemRandom().randrange(calls)
-        model = reference.plain if plain else reference.model
-        if not any(isinstance(m, torch.nn.modules.dropout._DropoutNd) for m in model.modules()):
-            wrong = self._compare(reply.get("tree"), reply, fds, [reference.forward(model, draws[pick], seed)], [pick])
+        if not any(isinstance(m, torch.nn.modules.dropout._DropoutNd) for m in reference.model.modules()):
+            wrong = self._compare(reply.get("tree"), reply, fds, [reference.forward(draws[pick], seed)], [pick])
             if wrong:
                 raise Stop("wrong", f"In a timed call {wrong}", None)
         ms = reply.get("ms")
@@ -475,19 +459,6 @@ def claims(rows, types: tuple) -> list[tuple]:
         if not good or any(isinstance(v, (int, float)) and not 0 <= v < 1e12 for v in row):
             raise Stop("hack", f"The candidate's process sent a malformed row: {str(row)[:100]}", "protocol")
     return [tuple(row) for row in rows]
-
-
-def interval(reference: list[float], kernel: list[float], resamples: int = 400) -> list[float]:
-    """95 % bootstrap interval of median(reference) / median(kernel)."""
-    if len(kernel) == 1:
-        return [reference[0] / kernel[0]] * 2
-    generator = torch.Generator().manual_seed(0)
-    medians = []
-    for samples in (reference, kernel):
-        x = torch.tensor(samples, dtype=torch.float64)
-        medians.append(x[torch.randint(len(x), (resamples, len(x)), generator=generator)].median(dim=1).values)
-    ratio = (medians[0] / medians[1]).sort().values
-    return [ratio[int(0.025 * resamples)].item(), ratio[int(0.975 * resamples)].item()]
 
 
 def serve(connection, device: str, key: bytes, options: Options, workers: int):

@@ -59,9 +59,8 @@ class Reference:
                 (list(init[0]), init[1]) if keyword else ([], init) if isinstance(init, dict) else (list(init), {})
             )
             self.seed = self._seed("weights")
-            self.plain = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
-            perturb(self.plain, self.seed)
-            self.model = copy.deepcopy(self.plain)
+            self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
+            perturb(self.model, self.seed)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
 
     def number(self, *name) -> int:
@@ -98,14 +97,14 @@ class Reference:
             return value
         return type(value)(self._move(v, how) for v in value) if isinstance(value, (list, tuple)) else value
 
-    def forward(self, model, inputs, seed: int):
+    def forward(self, inputs, seed: int):
         """(tree, output tensors, the inputs' tensors after the call): what a right candidate must give. Fault when the task fails."""
         tensors, after = [], []
         mine = copy.deepcopy(inputs)
         with torch.no_grad(), self.generating:
             torch.manual_seed(seed)
             try:
-                tree = flatten(model(*mine), tensors)
+                tree = flatten(self.model(*mine), tensors)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 the task's own code
@@ -113,30 +112,28 @@ class Reference:
         flatten(mine, after)
         return tree, [t.clone() for t in tensors], after
 
-    def expected(self, plain: bool, *name):
+    def expected(self, *name):
         """(inputs, forward of them), the outputs cached where they fit. Draws named ("check", 2), ("check", 3).. have moved inputs where
         the reference stays finite on them; the second is None where no move leaves it so."""
         with self.lock:
-            key, model, seed = (plain, *name), self.plain if plain else self.model, self.number("call", *name) % 2**31
+            key, seed = name, self.number("call", *name) % 2**31
             moved = name[0] == "check" and name[1] >= 2
             if moved and key not in self.moves:
-                self.moves[key] = next(
-                    (how for how in MOVES if self._bears(model, self.inputs(*name, how=how), seed)), None
-                )
+                self.moves[key] = next((how for how in MOVES if self._bears(self.inputs(*name, how=how), seed)), None)
             inputs = self.inputs(*name, how=self.moves.get(key))
             if moved and self.moves[key] is None:
                 return inputs, None
             if key in self.outputs:
                 return inputs, self.outputs[key]
-            result = self.forward(model, inputs, seed)
+            result = self.forward(inputs, seed)
             if name[0] != "knockout" and sum(t.nbytes for t in result[1] + result[2]) <= self.keep_bytes:
                 self.outputs[key] = result
             return inputs, result
 
-    def _bears(self, model, inputs, seed: int) -> bool:
+    def _bears(self, inputs, seed: int) -> bool:
         """Whether the task is made for such inputs."""
         try:
-            outputs = self.forward(model, inputs, seed)[1]
+            outputs = self.forward(inputs, seed)[1]
         except Fault:
             return False
         return all(t.isfinite().all() for t in outputs if t.is_floating_point())

@@ -331,29 +331,29 @@ def test_moved_inputs_by_hand():
     assert torch.equal(mirrored[0], 2 - 3 * plain[0]) and torch.equal(stretched[0], 3 * plain[0] + 0.5)
     assert torch.equal(mirrored[3][0], 2 - 3 * plain[3][0])
     assert torch.equal(mirrored[2], plain[2]) and mirrored[1] == plain[1] and mirrored[3][1] == "x"
-    assert torch.equal(reference.expected(False, "check", 2)[0][0], mirrored[0])
-    assert torch.equal(reference.expected(False, "check", 1)[0][0], reference.inputs("check", 1)[0])
+    assert torch.equal(reference.expected("check", 2)[0][0], mirrored[0])
+    assert torch.equal(reference.expected("check", 1)[0][0], reference.inputs("check", 1)[0])
 
 
 def test_moves_where_the_reference_stays_finite():
     for task, move in ((RELU, "mirror"), (LOG, "stretch"), (NEVER, None)):
         reference = Reference(task, "cpu", b"k" * 32)
-        inputs, expected = reference.expected(False, "check", 2)
-        assert reference.moves[(False, "check", 2)] == move
+        inputs, expected = reference.expected("check", 2)
+        assert reference.moves[("check", 2)] == move
         assert (expected is None) == (move is None)
         assert torch.equal(inputs[0], reference.inputs("check", 2, how=move)[0])
     picky = torch_task("picky", "assert x.min() >= 0; return x", inputs="torch.rand(8)")
-    assert Reference(picky, "cpu", b"k" * 32).expected(False, "check", 2)[1] is not None
+    assert Reference(picky, "cpu", b"k" * 32).expected("check", 2)[1] is not None
 
 
 def test_expected_outputs_are_kept_and_inputs_are_not_harmed():
     reference = Reference(PLACE, "cpu", b"k" * 32)
-    inputs, (tree, outputs, after) = reference.expected(False, "check", 0)
+    inputs, (tree, outputs, after) = reference.expected("check", 0)
     assert tree == {"t": 0} and torch.equal(outputs[0], 2 * inputs[0]) and torch.equal(after[0], 2 * inputs[0])
-    assert reference.expected(False, "check", 0)[1][1][0] is outputs[0]
-    assert torch.equal(reference.expected(False, "check", 0)[0][0], inputs[0])
+    assert reference.expected("check", 0)[1][1][0] is outputs[0]
+    assert torch.equal(reference.expected("check", 0)[0][0], inputs[0])
     small = Reference(PLACE, "cpu", b"k" * 32, keep_bytes=10)
-    first, second = (small.expected(False, "check", 0)[1][1][0] for _ in range(2))
+    first, second = (small.expected("check", 0)[1][1][0] for _ in range(2))
     assert first is not second and torch.equal(first, second)
 
 
