@@ -84,7 +84,7 @@ PRESETS: dict[str, dict] = {
         "samples": 8,
         "turns": 3,
         "steps": 50,
-        "lr": 3e-4,
+        "lr": 5e-4,
         "temperature": 1.0,
         "top_p": 1.0,
         "max_prompt": 512,
