@@ -310,7 +310,7 @@ train.main()
 
 def test_a_run_leaves_what_it_promises(whole):
     lines = logbook.read_metrics(whole)
-    assert lines[0]["header"]["args"]["lr"] == 3e-4 and lines[0]["header"]["args"]["seed"] == 1
+    assert lines[0]["header"]["args"]["lr"] == 5e-4 and lines[0]["header"]["args"]["seed"] == 1
     assert [line["step"] for line in lines[1:]] == [0, 1, 2, 3]
     assert "eval/correct" in lines[1] and "eval/fast@1.2" in lines[-1] and "eval/correct" not in lines[2]
     assert all(line["policy/updated"] == 1 and line["policy/grad_norm"] > 0 for line in lines[2:])
@@ -364,7 +364,7 @@ train.main()
     assert lines[0]["header"]["processes"] == 2 and [line["step"] for line in lines[1:]] == [0, 1, 2]
     assert all(line["policy/updated"] for line in lines[2:])
     change = (weights_of(out) - before).abs().max()
-    assert 1e-4 < change < 2e-3  # Adam's second step at lr 3e-4: the moments of the first are there
+    assert 1e-4 < change < 3e-3  # Adam's second step at lr 5e-4: the moments of the first are there
 
 
 # --- Bad input: a sentence each, nothing lost
