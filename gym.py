@@ -378,4 +378,7 @@ def main(args: Args) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(tyro.cli(Args, description=__doc__)))
+    try:
+        sys.exit(main(tyro.cli(Args, description=__doc__)))
+    except KeyboardInterrupt:
+        sys.exit("\ngym.py: interrupted")

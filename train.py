@@ -411,9 +411,10 @@ def parse(argv: list[str]) -> Args:
     args = tyro.cli(Args, args=argv, description=__doc__)
     if args.resume:
         args = tyro.cli(Args, args=argv, default=Args(**(logbook.arguments_of(args.resume) | {"resume": args.resume})))
-    args = resolve(args, preset_of(args.model))
-    args = replace(args, seed=secrets.randbits(31) if args.seed is None else args.seed)
     args = replace(args, device=args.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    preset = preset_of(args.model)
+    args = resolve(args, "tiny-gpu" if preset == "tiny" and args.device == "cuda" else preset)
+    args = replace(args, seed=secrets.randbits(31) if args.seed is None else args.seed)
     if args.samples < 2 or args.prompts < 1 or args.turns < 1:
         raise RunError(
             "A step needs at least one prompt, one turn, and two samples to compare: see --prompts, --turns, --samples."

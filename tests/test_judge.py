@@ -8,7 +8,9 @@ import pytest
 
 from gym import Gym, Job
 from kernelbench import Task
-from kernelbench.judge import STATUSES, Options, Verdict, claims, interval, positive
+from kernelbench.compare import interval
+from kernelbench.contest import claims, positive
+from kernelbench.judge import STATUSES, Options, Verdict
 from kernelbench.process import Stop
 
 KERNELS = Path(__file__).parent / "kernels"

@@ -56,6 +56,11 @@ def solution(task: Task, *changes: tuple[str, str]) -> str:
 # ---------------------------------------------------------------------------------------------------------------------------
 # What counts as right: name -> (task, code, status)
 
+PROBABILITIES = torch_task(
+    "probabilities",
+    "return F.binary_cross_entropy(x, y)",
+    inputs="torch.rand(64, 128), torch.rand(64, 128)",
+)
 LINEAR = torch_task(
     "linear", "return self.b(torch.relu(self.a(x)))", "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)"
 )
@@ -263,6 +268,8 @@ MEANING = {
         solution(BATCH, ("return self.norm(x)", "self.norm.eval(); return self.norm(x)")),
         WRONG,
     ),
+    "a loss of probabilities": (PROBABILITIES, solution(PROBABILITIES), RIGHT),  # on a GPU others end the process
+    "a loss of other probabilities": (PROBABILITIES, solution(PROBABILITIES, ("(x, y)", "(1 - x, y)")), WRONG),
     "in place as the reference": (PLACE, solution(PLACE), RIGHT),
     "out of place unlike the reference": (PLACE, solution(PLACE, ("x.mul_(2)", "x * 2")), RIGHT),
     "in place otherwise": (PLACE, solution(PLACE, ("return x.mul_(2)", "y = x * 2; x.zero_(); return y")), WRONG),
