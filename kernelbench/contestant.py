@@ -82,9 +82,9 @@ class Contestant:
         while True:
             message, fds = self.channel.recv()
             kept.clear()
-            self.opened.close(keep=message.get("shared", {}).get("handle"))
             try:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
+                self.opened.close()  # the referee frees what it shared once it has the reply
             except (Exception, simulate.IllegalAccess, simulate.Unsupported) as error:  # noqa: BLE001 the candidate's
                 reply, fds = {"error": explain(error, self.path)}, []
             self.channel.send(reply, fds)
@@ -105,7 +105,7 @@ class Contestant:
         the root, so that layouts derived in `__init__` see it; with no weights given, by seed alone, perturbed like the reference's."""
         tensors = self.opened.tensors(message["shared"], fds)
         weights = dict(zip(message["names"], tensors))
-        args = unflatten(message["init"], tensors[len(weights) :])
+        args = unflatten(message["init"], [t.clone() for t in tensors[len(weights) :]])  # the model may keep them
         args, kwargs = (args["args"], args["kwargs"]) if isinstance(args, dict) else (args, {})
         used = set()
 
@@ -134,6 +134,8 @@ class Contestant:
         self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
         if isinstance(model, torch.nn.Module):
             take(self.model) if message["names"] else perturb(self.model, message["seed"])
+        if self.device == "cuda":
+            torch.cuda.synchronize()
         return {"unmatched": sorted(set(weights) - used)}, []
 
     def _around(self, launch, run):

@@ -253,10 +253,10 @@ class Opened:
         _cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(self.pointers[handle]))
         return torch.as_tensor(_Raw(self.pointers[handle], size.value), device="cuda")
 
-    def close(self, keep: str | None = None):
-        """Unmap everything but the memory of the handle `keep`."""
-        for handle in [h for h in self.pointers if h != keep]:
-            _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(self.pointers.pop(handle)))
+    def close(self):
+        """Unmap everything."""
+        while self.pointers:
+            _cuda("cuIpcCloseMemHandle", ctypes.c_uint64(self.pointers.popitem()[1]))
 
 
 def _spec(t: torch.Tensor) -> dict:
