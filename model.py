@@ -231,7 +231,7 @@ def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTra
         raise ModelError(
             f"{source} holds no config.json: give the folder that save_pretrained (or our checkpoints) wrote."
         )
-    if not folder.exists() and source.count("/") != 1:
+    if not folder.exists() and (source.count("/") != 1 or source.startswith(("/", ".", "~"))):
         raise ModelError(
             f"Unknown model {model!r}: it is no folder here, no hub id (owner/name), "
             f"and none of tiny, {', '.join(ALIASES)}."

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gym import Gym, Job
-from kernelbench import Task
+from kernelbench import Task, load_tasks
 from kernelbench.compare import interval
 from kernelbench.contest import claims, positive
 from kernelbench.judge import STATUSES, Options, Verdict
@@ -417,3 +417,37 @@ def test_interval_by_hand():
     low, high = interval([6.0] * 5, [2.0, 2.0, 2.0, 2.0, 3.0])
     assert low in (2.0, 3.0) and high == 3.0
     assert interval([6.0, 6.1] * 9, [2.0, 2.1] * 9) == interval([6.0, 6.1] * 9, [2.0, 2.1] * 9)
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def softmaxes(request):
+    folder = Path(__file__).resolve().parent / "kernels"
+    names = ("two_kernels", "autotuned", "packs_once", "for_show")
+    task = load_tasks(str(folder / "softmax_task.py"), device=request.param)[0]
+    jobs = [Job(task, (folder / f"softmax_{name}.py").read_text()) for name in names]
+    with Gym(request.param, workers=WORKERS[request.param], seed=5, options=OPTIONS[request.param]) as gym:
+        yield dict(zip(names, gym.evaluate(jobs), strict=True))
+
+
+@pytest.mark.parametrize(
+    "name, own",
+    [
+        (
+            "two_kernels",
+            {"row_max_kernel", "normalise_kernel"},
+        ),  # any finite maximum gives the right softmax, unless it overflows
+        ("autotuned", {"softmax_kernel"}),
+        ("packs_once", {"softmax_kernel"}),  # the other one ran in the first call only
+    ],
+)
+def test_needed_kernels_are_no_decoys(softmaxes, name, own):
+    verdict = softmaxes[name]
+    assert verdict.status == "correct", verdict.message
+    assert {k["name"] for k in verdict.kernels if k["own"]} == own
+    assert all(k["launches"] == 1 for k in verdict.kernels if k["own"])
+
+
+def test_kernels_for_show_are_named(softmaxes):
+    verdict = softmaxes["for_show"]
+    assert (verdict.status, verdict.hack) == ("hack", "decoy")
+    assert "normalise_kernel, row_max_kernel" in verdict.message

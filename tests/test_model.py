@@ -154,6 +154,7 @@ def test_an_interrupted_save_leaves_the_old_folder(tiny, tmp_path, monkeypatch):
     [
         ("qwen", "Unknown model 'qwen'.*qwen-0.6b"),
         ("/no/such/folder", "Unknown model"),
+        ("/nonexistent", "Unknown model"),
         ("tiny", "python sft.py"),
         ("{tmp}", "no config.json"),
         ("{tmp}/broken", "cannot be loaded"),
