@@ -78,42 +78,10 @@ class EvalError(ValueError):
 # --- Turns -> records ------------------------------------------------------------------------------------------------
 
 
-def evaluate(
-    model,
-    tokenizer,
-    tasks: Sequence[Task],
-    gym: Gym,
-    *,
-    samples: int,
-    turns: int,
-    style: str,
-    max_prompt: int,
-    max_response: int,
-    context: int,
-    temperature: float = 1.0,
-    top_p: float = 0.95,
-    seed: int = 0,
-    batch: int | None = None,
-    progress: bool = False,
-) -> list[dict]:
-    """Rolls out every task and returns len(tasks) x samples x turns records, in that order; see `record`."""
-    groups = rollout(
-        model,
-        tokenizer,
-        tasks,
-        gym,
-        samples=samples,
-        turns=turns,
-        style=style,
-        max_prompt=max_prompt,
-        max_response=max_response,
-        context=context,
-        temperature=temperature,
-        top_p=top_p,
-        seed=seed,
-        batch=batch,
-        progress=progress,
-    )
+def evaluate(model, tokenizer, tasks: Sequence[Task], gym: Gym, *, turns: int, **settings) -> list[dict]:
+    """Rolls out every task (`settings`: those of rollout.rollout) and returns len(tasks) x samples x turns records, in that
+    order; see `record`."""
+    groups = rollout(model, tokenizer, tasks, gym, turns=turns, **settings)
     return [record(trajectory, turn) for group in groups for trajectory in group for turn in range(turns)]
 
 
@@ -281,6 +249,12 @@ def run(args: Args) -> list[dict]:
     header = {k: v for k, v in asdict(args).items() if k not in ("out", "workers")} | {"device": device}
     header = json.loads(json.dumps(header | {"keys": [task.key for task in tasks]}))
     per_task = samples * turns
+    names = ("style", "max_prompt", "max_response", "context", "temperature", "top_p")
+    settings = {name: getattr(args, name) for name in names} | {
+        "batch": args.rollout_batch,
+        "samples": samples,
+        "turns": turns,
+    }
     records = open_results(args.out, header, args.chunk * per_task, len(tasks) * per_task) if args.out else []
     if not reference:
         dtype = torch.bfloat16 if args.dtype == "bf16" and device == "cuda" else torch.float32
@@ -292,22 +266,8 @@ def run(args: Args) -> list[dict]:
             if reference:
                 new = judge_references(chunk, gym)
             else:
-                new = evaluate(
-                    model,
-                    tokenizer,
-                    chunk,
-                    gym,
-                    samples=samples,
-                    turns=turns,
-                    style=args.style,
-                    max_prompt=args.max_prompt,
-                    max_response=args.max_response,
-                    context=args.context,
-                    temperature=args.temperature,
-                    top_p=args.top_p,
-                    seed=random.Random(f"{args.seed}/{start}").getrandbits(48),
-                    batch=args.rollout_batch,
-                )
+                seed = random.Random(f"{args.seed}/{start}").getrandbits(48)
+                new = evaluate(model, tokenizer, chunk, gym, seed=seed, **settings)
             records += new
             if args.out:
                 with args.out.open("a", encoding="utf-8") as file:
