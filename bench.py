@@ -1,10 +1,15 @@
 """The performance figures of the README, one sub-command each.
 
-python bench.py toy                    evaluations per second on toy tasks, and where each second goes
+    python bench.py toy                    evaluations per second on toy tasks, and where each second goes
+    python bench.py contexts               CUDA contexts per second, which bound the evaluations per second on a GPU
+
+Speed is watched here and nowhere in the tests.
 """
 
+import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -49,8 +54,43 @@ class Toy:
             )
 
 
+CONTEXTS = """
+import os, sys, time, torch
+parallel, left, alive, begin = int(sys.argv[1]), int(sys.argv[2]), 0, time.perf_counter()
+while left or alive:
+    while left and alive < parallel:
+        if os.fork() == 0:
+            torch.zeros(1, device="cuda").item()
+            os._exit(0)
+        left, alive = left - 1, alive + 1
+    alive -= 1
+    if os.wait()[1]:
+        sys.exit("no CUDA context could be made")
+print(int(sys.argv[2]) / (time.perf_counter() - begin))
+"""
+
+
+@dataclass
+class Contexts:
+    """Make and end CUDA contexts in forks of one process, with the driver's default of 8 hardware queues each and with the gym's 1."""
+
+    parallel: int = 16
+    """processes at a time"""
+    total: int = 32
+    """contexts made"""
+
+    def run(self):
+        for queues in ("8", "1"):
+            env = os.environ | {"CUDA_DEVICE_MAX_CONNECTIONS": queues}
+            command = [sys.executable, "-c", CONTEXTS, str(self.parallel), str(self.total)]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+            if done.returncode or not done.stdout:
+                sys.exit(f"bench.py: no contexts here: {done.stderr.strip().splitlines()[-1] if done.stderr else '?'}")
+            print(f"{queues} hardware queues: {float(done.stdout):.2f} contexts per second, {self.parallel} at a time")
+
+
 def main():
-    tyro.extras.subcommand_cli_from_dict({"toy": Toy}, description=__doc__).run()
+    tyro.extras.subcommand_cli_from_dict({"toy": Toy, "contexts": Contexts}, description=__doc__).run()
 
 
 if __name__ == "__main__":
