@@ -97,7 +97,7 @@ PRESETS: dict[str, dict] = {
         "eval_every": 0,
         "eval_samples": 1,
         "eval_top_p": 1.0,
-        "save_every": 10,
+        "save_every": 5,
     },
 }
 
