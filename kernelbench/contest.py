@@ -10,7 +10,7 @@ import torch
 from kernelbench.compare import mismatch, structure
 from kernelbench.process import Process, Stop
 from kernelbench.reference import Reference
-from kernelbench.wire import BadMessage, Opened, Shared, flatten, unflatten
+from kernelbench.wire import BadMessage, Opened, Shared, flatten, references, unflatten
 
 
 class Contest:
@@ -89,8 +89,9 @@ class Contest:
         """What is wrong with a reply's outputs, one tree per call; only the calls in `picks` are looked at."""
         limit = 4 * sum(t.numel() * t.element_size() + 512 for _, e, _ in expected for t in e) + (1 << 20)
         try:
-            tensors = self.opened.tensors(reply.get("shared"), fds, limit)
             picks = range(len(expected)) if picks is None else picks
+            only = references([trees[i] for i in picks])
+            tensors = self.opened.tensors(reply.get("shared"), fds, limit, only)
             for i, (tree, values, _) in zip(picks, expected):
                 got = []
                 flatten(unflatten(trees[i], tensors), got)

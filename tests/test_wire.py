@@ -17,6 +17,7 @@ from kernelbench.wire import (
     Shared,
     dense,
     flatten,
+    references,
     unflatten,
     view,
 )
@@ -322,6 +323,7 @@ def test_trees_of_outputs():
     assert tree == [{"t": 0}, [{"t": 1}, None, 3, 2.5, "x", True], {"d": [["k", [{"t": 2}]]]}]
     assert [t is u.detach() or torch.equal(t, u) for t, u in zip(tensors, (a, b, a), strict=True)] == [True] * 3
     assert unflatten(tree, [10, 11, 12]) == [10, [11, None, 3, 2.5, "x", True], {"k": [12]}]
+    assert references(tree) == {0, 1, 2} and references([tree[1], 5]) == {1} and references(None) == set()
 
 
 class Disguised(torch.Tensor):
