@@ -336,9 +336,9 @@ def report(verdict: Verdict) -> str:
 class Args:
     """Judge one kernel."""
 
-    task: tyro.conf.Positional[str]
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """The task: level1/3, toy/test/17, or a file in KernelBench's format."""
-    kernel: tyro.conf.Positional[str]
+    kernel: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KERNEL")]
     """A file that defines ModelNew, or the word `reference`: the task's own model (use with --any-code)."""
     json: bool = False
     """Print the verdict as JSON."""
