@@ -188,9 +188,8 @@ class _Seat(threading.Thread):
                 self.broken = None
                 self._drive(connection, flying)
             except (EOFError, OSError, GymError, pickle.UnpicklingError) as error:
-                failures = (
-                    0 if flying else failures + 1
-                )  # a job is tried twice at most; a referee that cannot start, three times
+                # a job is tried twice at most; a referee that cannot start, three times
+                failures = 0 if flying else failures + 1
                 self._again(flying, str(error) or "the referee died")
         self.broken = self.broken or "stopped"
 
