@@ -127,7 +127,8 @@ class Contestant:
         if weights:
             self.cls.__setattr__ = set_and_take
         try:
-            model = self.cls(*args, **kwargs)
+            with torch.device(self.device):  # plain attributes made of weights lie where the inputs will
+                model = self.cls(*args, **kwargs)
         finally:
             if weights:
                 self.cls.__setattr__ = original
@@ -185,9 +186,9 @@ class Contestant:
         flush = torch.empty(max(message["flush"], 4), dtype=torch.uint8, device=self.device)
         start, end = ([torch.cuda.Event(enable_timing=True) for _ in inputs] for _ in range(2))
         outputs = []
-        torch.manual_seed(message["seed"])
         torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
         for i, given in enumerate(inputs):
+            torch.manual_seed(message["seeds"][i])
             flush.zero_()
             start[i].record()
             outputs.append(self.model(*given))

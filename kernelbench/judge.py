@@ -245,30 +245,30 @@ class Referee:
     def _baseline(self, reference: Reference):
         """The reference's own time, measured in a process of the candidates' kind, once per task."""
         with reference.timing_lock:
+            if reference.timing is None:
+                self._time_reference(reference)
             if isinstance(reference.timing, str):
                 raise Fault(reference.timing)
-            if reference.timing is not None:
-                return
-            try:
-                with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
-                    contest.load()
-                    contest.build(reference)
-                    first = contest.check(reference, "reference", 0)
-                    contest.warm_profiler()
-                    with self.use_gpu(alone=True):
-                        samples = contest.timing(reference, first)
-                    with self.use_gpu():
-                        rows = contest.profile(reference, first)
-                    moves = list(MOVES) if self.device == "cuda" else []  # without a GPU the reference itself finds out
-                    for draw in range(2, self.options.draws if moves else 0):
-                        borne = contest.bears(reference, moves[0], "check", draw)
-                        reference.moves["check", draw] = (
-                            moves[0] if borne else self._other_move(reference, moves[1:], draw)
-                        )
-            except Stop as stop:
-                reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
-            else:
-                reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
+
+    def _time_reference(self, reference: Reference):
+        try:
+            with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
+                contest.load()
+                contest.build(reference)
+                first = contest.check(reference, "reference", 0)
+                contest.warm_profiler()
+                with self.use_gpu(alone=True):
+                    samples = contest.timing(reference, first)
+                with self.use_gpu():
+                    rows = contest.profile(reference, first)
+                moves = list(MOVES) if self.device == "cuda" else []  # without a GPU the reference itself finds out
+                for draw in range(2, self.options.draws if moves else 0):
+                    borne = contest.bears(reference, moves[0], "check", draw)
+                    reference.moves["check", draw] = moves[0] if borne else self._other_move(reference, moves[1:], draw)
+        except Stop as stop:
+            reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+        else:
+            reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
     def _other_move(self, reference: Reference, moves: list[str], draw: int) -> str | None:
         for how in moves:

@@ -59,7 +59,8 @@ class Reference:
                 (list(init[0]), init[1]) if keyword else ([], init) if isinstance(init, dict) else (list(init), {})
             )
             self.seed = self._seed("weights")
-            self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
+            with torch.device(device):  # as the candidate's is built
+                self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
             perturb(self.model, self.seed)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
 

@@ -223,6 +223,13 @@ STRICT = {
         None,
         ["the task bad fails: ValueError: oops"],
     ),
+    "task that fails beside candidates": (
+        failing(("x = x * 1.5", "import sys; assert 'candidate' not in sys.modules, 'not here'; x = x * 1.5")),
+        FUSED,
+        "gym_error",
+        None,
+        ["the task bad fails on its own reference", "not here"],
+    ),
     "task that cannot be built": (
         failing(("return []", "return [1 / 0]")),
         FUSED,
