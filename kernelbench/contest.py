@@ -10,7 +10,7 @@ import torch
 from kernelbench.compare import mismatch, structure
 from kernelbench.process import Process, Stop
 from kernelbench.reference import Reference
-from kernelbench.wire import BadMessage, Opened, Shared, flatten, references, unflatten
+from kernelbench.wire import BadMessage, Opened, flatten, references, unflatten
 
 
 class Contest:
@@ -22,19 +22,20 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.timed, self.fresh = Opened(self.device), None, True
+        self.opened, self.fresh, self.lost = Opened(self.device), True, False
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
         config |= {"tf32": self.options.tf32, "simulate": self.options.simulate}
         self.process: Process = self.referee.zygote.fork(config)
         self.sandbox = self.process.first(self.options.load_s)
+        self.arena = self.referee.take_arena()
         return self
 
     def __exit__(self, *_):
-        self.process.close()
+        dead, self.lost = self.process.close(), True
         self.opened.close()
-        self.close_timed()
+        self.referee.give_arena(self.arena, dead)
 
     def load(self):
         self.process.ask({"do": "load", "entry": self.entry}, timeout=self.options.load_s)
@@ -43,17 +44,12 @@ class Contest:
         if self.device == "cuda":
             self.process.ask({"do": "warm_profiler"}, timeout=self.options.load_s)
 
-    def _send(self, message: dict, tensors: list[torch.Tensor], timeout: float):
-        """Ask with tensors in shared memory: (reply, its descriptors, the tensors as the contestant left them, their memory)."""
-        shared = Shared(tensors, self.device)
-        try:
-            if self.device == "cuda":
-                torch.cuda.current_stream().synchronize()
-            reply, fds = self.process.ask(message | {"shared": shared.spec}, shared.fds, timeout)
-        except BaseException:
-            shared.close()
-            raise
-        return reply, fds, shared
+    def _send(self, message: dict, tensors: list[torch.Tensor], timeout: float) -> tuple[dict, list[int]]:
+        """Ask with tensors in the shared memory: the reply and its descriptors."""
+        self.arena.fill(tensors)
+        if self.device == "cuda":
+            torch.cuda.current_stream().synchronize()
+        return self.process.ask(message | {"shared": self.arena.spec}, self.arena.fds, timeout)
 
     def build(self, reference: Reference, by_seed: bool = False) -> list[str]:
         """Construct the candidate's model; the names of the reference's parameters that found no place in it."""
@@ -61,27 +57,24 @@ class Contest:
         names = [] if by_seed else list(reference.weights)
         init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [])
         message = {"do": "build", "names": names, "seed": reference.seed, "init": init}
-        reply, _, shared = self._send(message, tensors + extra, self.options.load_s)
-        shared.close()
+        reply, _ = self._send(message, tensors + extra, self.options.load_s)
         unmatched = reply.get("unmatched")
         return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
 
     def call(self, reference: Reference, *name, knock: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output)."""
-        inputs, expected = reference.expected(*name)
+        with self.referee.use_gpu():
+            inputs, expected = reference.expected(*name)
         if expected is None:  # the reference is not finite on this draw
             return None, None
         tree = flatten(inputs, tensors := [])
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31, "knock": knock}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
-            reply, fds, shared = self._send(
-                message, tensors, self.options.build_s if self.fresh else self.options.call_s
-            )
-            with contextlib.closing(shared):
-                wrong = self._compare(reply.get("tree"), reply, fds, [expected])
-                states = zip(shared.tensors, expected[2], tensors)
-                if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
-                    wrong = "the kernel changed its inputs"
+            reply, fds = self._send(message, tensors, self.options.build_s if self.fresh else self.options.call_s)
+            wrong = self._compare(reply.get("tree"), reply, fds, [expected])
+            states = zip(self.arena.tensors, expected[2], tensors)
+            if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
+                wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong
 
@@ -116,10 +109,10 @@ class Contest:
         index or a probability out of range ends the process."""
         tree = flatten(reference.inputs(*name, how=how), tensors := [])
         try:
-            reply, fds, shared = self._send({"do": "call", "tree": tree, "seed": 0}, tensors, self.options.call_s)
-            with contextlib.closing(shared):
-                outputs = self.opened.tensors(reply.get("shared"), fds, None)
+            reply, fds = self._send({"do": "call", "tree": tree, "seed": 0}, tensors, self.options.call_s)
+            outputs = self.opened.tensors(reply.get("shared"), fds, None)
         except (Stop, BadMessage):
+            self.lost = True
             return False
         return all(t.isfinite().all() for t in outputs if t.is_floating_point())
 
@@ -141,7 +134,6 @@ class Contest:
         median = statistics.median(self._block(reference, 0, min(3, most)))  # warms up, and sizes the others
         calls = min(most, 64, max(8, int(self.options.block_ms / median)))
         samples = [ms for block in range(self.options.blocks) for ms in self._block(reference, block + 1, calls)]
-        self.close_timed()
         floor = 0.5 * read / self.referee.bandwidth * 1e3
         if self.entry == "ModelNew" and statistics.median(samples) < floor < reference.timing["ms"]:
             fast = f"{statistics.median(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
@@ -154,8 +146,7 @@ class Contest:
             return claims(last.get("kernels"), (str, float, int, bool))
         own, tensors = {name for name, mine, _ in claims(last.get("launches"), (str, bool, int)) if mine}, []
         trees = [flatten(reference.inputs("profile", i), tensors) for i in range(3)]
-        reply, _, shared = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
-        shared.close()
+        reply, _ = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
         rows = claims(reply.get("rows"), (str, float, (int, float)))
         return [(name, ms, float(n), name in own) for name, ms, n in rows]
 
@@ -163,13 +154,9 @@ class Contest:
         """Event times in ms of `calls` forwards on fresh inputs; one output of the referee's choosing is checked."""
         draws, tensors = [reference.inputs("timed", self.folder, block, i) for i in range(calls)], []
         trees = [flatten(d, tensors) for d in draws]
-        if self.timed is None or not self.timed.fill(tensors):
-            self.close_timed()
-            self.timed = Shared(tensors, self.device)
-        torch.cuda.current_stream().synchronize()
         seeds = [reference.number("call", "timed", block, i) % 2**31 for i in range(calls)]
         message = {"do": "block", "tree": trees, "seeds": seeds, "flush": 2 * self.referee.l2, "ahead": 0.2 * calls}
-        reply, fds = self.process.ask(message | {"shared": self.timed.spec}, (), self.options.call_s)
+        reply, fds = self._send(message, tensors, self.options.call_s)
         pick = random.SystemRandom().randrange(calls)
         expected = reference.forward(draws[pick], seeds[pick])
         if wrong := self._compare(reply.get("tree"), reply, fds, [expected], [pick]):
@@ -178,11 +165,6 @@ class Contest:
         if not isinstance(ms, list) or len(ms) != calls:
             raise Stop("hack", "The candidate's process sent no times.", "protocol")
         return [positive(v) for v in ms]
-
-    def close_timed(self):
-        if self.timed is not None:
-            self.timed.close()
-            self.timed = None
 
 
 def positive(value) -> float:

@@ -84,7 +84,6 @@ class Contestant:
             kept.clear()
             try:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
-                self.opened.close()  # the referee frees what it shared once it has the reply
             except (Exception, simulate.IllegalAccess, simulate.Unsupported) as error:  # noqa: BLE001 the candidate's
                 reply, fds = {"error": explain(error, self.path)}, []
             self.channel.send(reply, fds)

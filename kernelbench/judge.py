@@ -34,7 +34,9 @@ from kernelbench.contest import Contest, claims
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Stop, Turnstile, Zygote
 from kernelbench.reference import MOVES, Reference
+from kernelbench.wire import Shared
 
+ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 STATUSES = (
     "correct",
     "no_code",
@@ -70,9 +72,8 @@ class Verdict:
     precision: str = "fp32"
     baseline: str = "eager"
     sandbox: dict = field(default_factory=dict)
-    seconds: dict = field(
-        default_factory=dict
-    )  # load, correctness, waiting (for the GPU alone), timing, knockout, total
+    # load, baseline (waiting for the reference's time), correctness, profiler, waiting (for the GPU alone), timing, knockout, total
+    seconds: dict = field(default_factory=dict)
 
     def to_json(self) -> dict:
         return asdict(self)
@@ -119,7 +120,22 @@ class Referee:
             self.bandwidth = self._copy_bandwidth()
         else:
             self.name, self.l2, self.bandwidth = f"simulated {options.simulate}", 0, math.inf
-        self.zygote = Zygote(device)
+        self.zygote, self.arenas = Zygote(device), []
+
+    def take_arena(self) -> Shared:
+        """Memory that one contestant at a time shares with the referee."""
+        try:
+            return self.arenas.pop()
+        except IndexError:
+            return Shared([], self.device)
+
+    def give_arena(self, arena: Shared, dead: bool):
+        """Back, if it is of a handy size and its contestant is dead; without what that left in it."""
+        if dead and len(arena.memory) <= ARENA and len(arena.pointers) < 2:
+            arena.memory.zero_()
+            self.arenas.append(arena)
+        else:
+            arena.close()
 
     def use_gpu(self, alone: bool = False):
         """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
@@ -175,7 +191,6 @@ class Referee:
             look(code, "ModelNew")
             self._revive()
             reference = self._reference(task)
-            self._baseline(reference)
             with self._folder() as folder:
                 self._judge(verdict, reference, code, folder)
             verdict.status, verdict.correct = "correct", True
@@ -216,6 +231,8 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
+            self._baseline(reference)
+            lap("baseline")
             last = self._correctness(contest, reference)
             lap("correctness")
             own = {name for name, own, _ in claims(last.get("launches"), (str, bool, int)) if own}
@@ -263,18 +280,22 @@ class Referee:
                     rows = contest.profile(reference, first)
                 moves = list(MOVES) if self.device == "cuda" else []  # without a GPU the reference itself finds out
                 for draw in range(2, self.options.draws if moves else 0):
-                    borne = contest.bears(reference, moves[0], "check", draw)
-                    reference.moves["check", draw] = moves[0] if borne else self._other_move(reference, moves[1:], draw)
+                    with self.use_gpu():
+                        reference.moves["check", draw] = self._move(contest, reference, moves, draw)
         except Stop as stop:
             reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
         else:
             reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
-    def _other_move(self, reference: Reference, moves: list[str], draw: int) -> str | None:
+    def _move(self, contest: Contest, reference: Reference, moves: list[str], draw: int) -> str | None:
+        """The first of `moves` of the inputs on which the model stays finite; in other processes once `contest` has died of one."""
         for how in moves:
-            with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
-                contest.load()
-                contest.build(reference)
+            with contextlib.ExitStack() as stack:
+                if contest.lost:
+                    contest = Contest(self, stack.enter_context(self._folder()), reference.task.source, "Model")
+                    stack.enter_context(contest)
+                    contest.load()
+                    contest.build(reference)
                 if contest.bears(reference, how, "check", draw):
                     return how
         return None

@@ -152,7 +152,8 @@ class Process:
             return "unsupported", text
         return "compile_error" if error.get("compile") or self.phase == "load" else "runtime_error", text
 
-    def close(self):
+    def close(self) -> bool:
+        """Kill it; whether it is known to be dead."""
         self.channel.sock.close()
         done = self.zygote.exits[self.job]
         if not done.event.is_set():
@@ -160,6 +161,7 @@ class Process:
             done.event.wait(10)
         with self.zygote.lock:
             self.zygote.exits.pop(self.job, None)
+        return done.event.is_set()
 
 
 class Turnstile:

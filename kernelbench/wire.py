@@ -6,6 +6,7 @@ checked, memory of the CPU is read into a copy (a memfd can shrink under a mappi
 """
 
 import ctypes
+import fcntl
 import json
 import math
 import mmap
@@ -18,6 +19,7 @@ import torch
 
 MAX_MESSAGE = 8 << 20  # bytes of JSON either side accepts
 ALIGN = 256
+GRAIN = 2 << 20  # bytes that the GPU's driver allocates at least
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -127,54 +129,53 @@ def dense(t: torch.Tensor) -> bool:
 
 
 class Shared:
-    """Tensors laid out in one allocation of its own: `spec` and `fds` go into a message, `tensors` view the memory."""
+    """Tensors laid out in an allocation of its own: `spec` and `fds` go into a message, `tensors` view the memory. `fill` reuses the memory
+    for other tensors: to allocate, share, open and free cost the GPU's driver milliseconds each, and it does one thing at a time."""
 
     def __init__(self, tensors: list[torch.Tensor], device: str):
-        self.spec, self.fds, self.pointer, offset = {"tensors": []}, [], None, 0
-        for t in tensors:
-            stride = t.stride() if dense(t) else t.contiguous().stride()
-            self.spec["tensors"].append(
-                {
-                    "dtype": str(t.dtype).removeprefix("torch."),
-                    "shape": list(t.shape),
-                    "stride": list(stride),
-                    "offset": offset,
-                }
-            )
-            offset += -(-t.numel() * t.element_size() // ALIGN) * ALIGN
-        nbytes = max(offset, ALIGN)
-        self.spec["nbytes"] = nbytes
-        if device == "cpu":
-            fd = os.memfd_create("tensors", os.MFD_CLOEXEC)
-            os.ftruncate(fd, nbytes)
-            self.fds = [fd]
-            memory = torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
-        else:
-            pointer = ctypes.c_uint64()
-            _cuda("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
-            self.pointer, handle = pointer.value, _Handle()
-            _cuda("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(self.pointer))
-            self.spec["handle"] = bytes(handle).hex()
-            memory = torch.as_tensor(_Raw(self.pointer, nbytes), device="cuda")
-        self.tensors = [view(memory, spec) for spec in self.spec["tensors"]]
+        self.device, self.fds, self.pointers, self.memory, self.handle = device, [], [], torch.empty(0), None
         self.fill(tensors)
 
-    def fill(self, tensors: list[torch.Tensor]) -> bool:
-        """New values into the same memory; False, and nothing written, where the tensors are of another form."""
-        if [(t.shape, t.dtype) for t in tensors] != [(t.shape, t.dtype) for t in self.tensors]:
-            return False
+    def fill(self, tensors: list[torch.Tensor]):
+        """Copies of `tensors` in the same memory; where that is too small, in new memory (the old one lives until `close`)."""
+        specs, offset = [], 0
+        for t in tensors:
+            stride = t.stride() if dense(t) else t.contiguous().stride()
+            specs.append(_spec(t) | {"stride": list(stride), "offset": offset})
+            offset += -(-t.numel() * t.element_size() // ALIGN) * ALIGN
+        if max(offset, 1) > self.memory.numel():
+            self._allocate(max(offset, 2 * self.memory.numel(), GRAIN if self.device == "cuda" else ALIGN))
+        self.spec = {"tensors": specs, "nbytes": self.memory.numel(), "handle": self.handle}
+        self.tensors = [view(self.memory, spec) for spec in specs]
         for mine, given in zip(self.tensors, tensors):
             mine.copy_(given)
-        return True
 
-    def close(self):
+    def _allocate(self, nbytes: int):
+        if self.device == "cpu":
+            fd = os.memfd_create("tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(fd, nbytes)
+            fcntl.fcntl(
+                fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+            )  # else the other side could pull it away
+            self._close_fds()
+            self.fds, self.memory = [fd], torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+            return
+        pointer, handle = ctypes.c_uint64(), _Handle()
+        _cuda("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
+        self.pointers.append(pointer.value)
+        _cuda("cuIpcGetMemHandle", ctypes.byref(handle), pointer)
+        self.handle, self.memory = bytes(handle).hex(), torch.as_tensor(_Raw(pointer.value, nbytes), device="cuda")
+
+    def _close_fds(self):
         for fd in self.fds:
             os.close(fd)
         self.fds = []
-        if self.pointer:
-            self.tensors = []
-            _cuda("cuMemFree_v2", ctypes.c_uint64(self.pointer))
-            self.pointer = None
+
+    def close(self):
+        self._close_fds()
+        self.tensors, self.memory = [], torch.empty(0)
+        while self.pointers:
+            _cuda("cuMemFree_v2", ctypes.c_uint64(self.pointers.pop()))
 
 
 def view(memory: torch.Tensor, spec: dict) -> torch.Tensor:

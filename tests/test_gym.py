@@ -53,6 +53,14 @@ def test_a_batch_keeps_its_order_and_judges_a_text_once(gym):
     assert gym.evaluate([]) == []
 
 
+def test_the_first_kernels_of_all_tasks_come_first():
+    """Each task's reference is timed once, while others of its kernels wait: the references are timed side by side."""
+    other = Task("other", TASK.source + "\n")
+    jobs = [Job(task, unlike(number)) for task in (TASK, other) for number in (1, 2)]
+    with Gym("cpu", workers=1) as gym:
+        assert [index for index, _ in gym.as_completed(jobs)] == [0, 2, 1, 3]
+
+
 def test_as_completed_names_every_job_once(gym):
     jobs = [Job(TASK, None), Job(TASK, FUSED), Job(TASK, FUSED), Job(TASK, KERNEL["wrong"])]
     pairs = list(gym.as_completed(jobs))

@@ -197,9 +197,29 @@ def test_memory_is_shared_without_a_limit_and_private_with_one():
     (copy,) = Opened("cpu").tensors(shared.spec, [os.dup(shared.fds[0])], 1 << 20)
     seen[1] = 5.0
     assert shared.tensors[0].tolist() == [0, 5, 0] and copy.tolist() == [0, 0, 0]
-    assert shared.fill([torch.tensor([1.0, 2.0, 3.0])]) and seen.tolist() == [1, 2, 3]
-    assert not shared.fill([torch.ones(4)]) and not shared.fill([torch.ones(3).double()]) and not shared.fill([])
+    shared.close()
+
+
+def test_memory_is_used_again_for_other_tensors():
+    shared = Shared([torch.zeros(3)], "cpu")
+    (seen,) = Opened("cpu").tensors(shared.spec, [os.dup(shared.fds[0])])
+    shared.fill([torch.tensor([1.0, 2.0, 3.0])])
     assert seen.tolist() == [1, 2, 3]
+    shared.fill([torch.tensor([7, 8], dtype=torch.int32)])
+    assert seen.view(torch.int32).tolist()[:2] == [7, 8] and shared.tensors[0].dtype == torch.int32
+    fds, large = list(shared.fds), torch.arange(1000.0)
+    shared.fill([large, torch.ones(2)])
+    (first, second) = Opened("cpu").tensors(shared.spec, [os.dup(shared.fds[0])])
+    assert torch.equal(first, large) and second.tolist() == [1, 1] and len(shared.fds) == len(fds)
+    assert seen.view(torch.int32).tolist()[:2] == [7, 8]  # whoever holds the old memory keeps it
+    shared.close()
+
+
+def test_the_other_side_cannot_pull_the_memory_away():
+    shared = Shared([torch.ones(3)], "cpu")
+    with pytest.raises(PermissionError):
+        os.ftruncate(shared.fds[0], 0)
+    assert shared.tensors[0].tolist() == [1, 1, 1]
     shared.close()
 
 
@@ -266,13 +286,13 @@ def test_a_view_by_hand():
     ],
 )
 def test_views_outside_their_memory_are_refused(change):
-    shared = Shared([torch.zeros(8)], "cpu")
-    os.ftruncate(shared.fds[0], 32)
+    fd = os.memfd_create("tensors")
+    os.ftruncate(fd, 32)
     spec = {"tensors": [GOOD | change]}
     for limit in (None, 1 << 20):
         with pytest.raises(BadMessage):
-            Opened("cpu").tensors(spec, [os.dup(shared.fds[0])], limit)
-    shared.close()
+            Opened("cpu").tensors(spec, [os.dup(fd)], limit)
+    os.close(fd)
 
 
 @pytest.mark.parametrize(
