@@ -4,13 +4,15 @@ import contextlib
 import os
 import random
 import statistics
+import time
+from dataclasses import dataclass
 
 import torch
 
 from kernelbench.compare import mismatch, structure
 from kernelbench.process import Process, Stop
 from kernelbench.reference import Reference
-from kernelbench.wire import BadMessage, Opened, flatten, references, unflatten
+from kernelbench.wire import BadMessage, Opened, flatten, leaves, references, unflatten
 
 
 class Contest:
@@ -22,7 +24,7 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.fresh, self.lost = Opened(self.device), True, False
+        self.opened, self.fresh, self.lost, self.clock_runs = Opened(self.device), True, False, 0
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
@@ -71,32 +73,43 @@ class Contest:
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31, "knock": knock}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
             reply, fds = self._send(message, tensors, self.options.build_s if self.fresh else self.options.call_s)
-            wrong = self._compare(reply.get("tree"), reply, fds, [expected])
+            wrong = self._compare(reply, fds, expected)
             states = zip(self.arena.tensors, expected[2], tensors)
             if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
                 wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong
 
-    def _compare(self, trees, reply: dict, fds: list[int], expected: list[tuple], picks=None) -> str | None:
-        """What is wrong with a reply's outputs, one tree per call; only the calls in `picks` are looked at."""
-        limit = 4 * sum(t.numel() * t.element_size() + 512 for _, e, _ in expected for t in e) + (1 << 20)
+    def _compare(self, reply: dict, fds: list[int], expected: tuple) -> str | None:
+        """What is wrong with the output of one call."""
         try:
-            picks = range(len(expected)) if picks is None else picks
-            only = references([trees[i] for i in picks])
-            tensors = self.opened.tensors(reply.get("shared"), fds, limit, only)
-            for i, (tree, values, _) in zip(picks, expected):
-                got = []
-                flatten(unflatten(trees[i], tensors), got)
-                wrong = structure(trees[i], tree)
-                wrong = wrong or next(
-                    (m for o, e in zip(got, values, strict=True) if (m := mismatch(o, e, self.options.tolerance))), None
-                )
-                if wrong:
-                    return wrong
-        except (BadMessage, TypeError, IndexError, KeyError, ValueError, RecursionError) as error:
-            return f"the outputs cannot be read: {error}"
-        return None
+            (got,) = self._read(reply, fds, [0], expected[1])
+        except BadMessage as error:
+            return str(error)
+        return self._differs(got, expected)
+
+    def _read(self, reply: dict, fds: list[int], picks: list[int], like: list[torch.Tensor]) -> list[tuple]:
+        """(tree, tensors) of the calls in `picks`, whose outputs should resemble `like`. BadMessage where they cannot be read."""
+        try:
+            trees, only = reply["tree"], references([reply["tree"][i] for i in picks])
+        except (TypeError, IndexError, KeyError, RecursionError) as error:
+            for fd in fds:
+                os.close(fd)
+            raise BadMessage(f"the outputs cannot be read: {error}") from error
+        limit = 4 * sum(t.nbytes + 512 for t in like) * len(trees) + (1 << 20)
+        try:
+            tensors, read = self.opened.tensors(reply.get("shared"), fds, limit, only), []
+            for i in picks:
+                flatten(unflatten(trees[i], tensors), got := [])
+                read.append((trees[i], got))
+        except (BadMessage, TypeError, IndexError, KeyError, ValueError) as error:
+            raise BadMessage(f"the outputs cannot be read: {error}") from error
+        return read
+
+    def _differs(self, got: tuple, expected: tuple) -> str | None:
+        wrong = structure(got[0], expected[0])
+        pairs = zip(got[1], expected[1], strict=True)
+        return wrong or next((m for o, e in pairs if (m := mismatch(o, e, self.options.tolerance))), None)
 
     def check(self, reference: Reference, *name) -> dict | None:
         reply, wrong = self.call(reference, *name)
@@ -127,18 +140,110 @@ class Contest:
         """Samples of one forward in ms; `last`: the reply to a call."""
         if self.device == "cpu":
             return [positive(last.get("ms"))]
-        inputs, (_, outputs, _) = reference.expected("reference", 0)
-        flatten(inputs, given := [])
-        read, all_bytes = sum(t.nbytes for t in given), sum(t.nbytes for t in given + outputs)
-        most = max(2, int(self.options.memory_gib * 2**30 / max(all_bytes, 1)))
-        median = statistics.median(self._block(reference, 0, min(3, most)))  # warms up, and sizes the others
-        calls = min(most, 64, max(8, int(self.options.block_ms / median)))
-        samples = [ms for block in range(self.options.blocks) for ms in self._block(reference, block + 1, calls)]
+        samples = self.clocked(reference)
+        read = sum(t.nbytes for t in leaves(reference.expected("reference", 0)[0]))
         floor = 0.5 * read / self.referee.bandwidth * 1e3
         if self.entry == "ModelNew" and statistics.median(samples) < floor < reference.timing["ms"]:
             fast = f"{statistics.median(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
-            raise Stop("hack", f"The claimed time is impossible: {fast} ({floor * 2e3:.1f} us).", "impossible time")
+            raise Stop("hack", f"The time is impossible: {fast} ({floor * 2e3:.1f} us).", "impossible time")
         return samples
+
+    def clocked(self, reference: Reference) -> list[float]:
+        """What the contestant's events say of one forward, in ms, as far as the referee's own clock confirms it.
+
+        The clock starts before the inputs of a block of forwards are where the contestant can see them, and stops with the message that
+        commits all outputs, some of which are taken and checked at once. What a block takes beyond its events (filling in the inputs, the
+        messages, the head start of the CPU) is known from the reference, timed in the same way in a process of its own. A block whose
+        events leave more unexplained than 3 % or 2 us a forward is not believed; where no more than half of the blocks are, and more blocks
+        do not help, the referee's clock is the figure, and events that are far from it are a hack."""
+        plan = self._plan(reference)
+        blocks, wanted = [], self.options.blocks
+        for attempt in range(3):
+            with self.referee.use_gpu():
+                stock = [self._draw(reference, attempt, i) for i in range(plan.calls * wanted + 2)]
+                self._prepare(plan, stock[0])
+            with self.referee.use_gpu(alone=True):
+                blocks += self._blocks(reference, plan, stock, wanted)
+            with self.referee.use_gpu():
+                for block in blocks[-wanted:]:
+                    self._check(reference, block)
+            overhead = plan.overhead or min(b.wall - sum(b.events) for b in blocks)
+            good = [b for b in blocks if b.unexplained(overhead) <= max(0.03 * statistics.mean(b.events), 0.002)]
+            if 2 * len(good) > len(blocks):
+                break
+        if self.entry == "Model":
+            plan.overhead = overhead
+        if not good or 2 * len(good) <= len(blocks):
+            slow = min(b.unexplained(overhead) for b in blocks)
+            said = statistics.mean(e for b in blocks for e in b.events)
+            if slow > max(0.25 * said, 0.010):
+                text = f"its events say {said * 1e3:.1f} us a forward, the referee's clock {(said + slow) * 1e3:.1f} us"
+                raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
+            return [e + slow for b in blocks for e in b.events]
+        return [e for b in good for e in b.samples()]
+
+    def _plan(self, reference: Reference) -> "Plan":
+        """How this task's forwards are timed: settled when the reference is, and the same for all its candidates."""
+        if reference.plan is None:
+            inputs, (_, outputs, _) = reference.expected("reference", 0)
+            nbytes = sum(t.nbytes for t in leaves(inputs) + outputs)
+            most = int(self.options.memory_gib * 2**30 / max(nbytes, 1) / (self.options.blocks + 2))
+            reference.plan = Plan(max(2, min(64, most)), outputs)
+        return reference.plan
+
+    def _draw(self, reference: Reference, *name) -> list:
+        return reference.inputs("timed", self.folder, *name)
+
+    def _prepare(self, plan: "Plan", like: list):
+        """Show where the inputs of a block will lie, with zeros there."""
+        slots = []
+        self.layout = [flatten(like, slots) for _ in range(plan.calls)]
+        self._send({"do": "prepare", "tree": self.layout}, [torch.zeros_like(t) for t in slots], self.options.call_s)
+
+    def _blocks(self, reference: Reference, plan: "Plan", stock: list, wanted: int) -> list["Block"]:
+        """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long."""
+        calls, blocks, at = 2, [], 0
+        while len(blocks) < wanted:
+            if at + calls > len(stock):
+                stock += [self._draw(reference, "more", at + i) for i in range(calls)]
+            block = self._block(reference, plan, stock[at : at + calls])
+            at += calls
+            fits = max(2, min(plan.calls, int(1e3 * self.options.most_s * calls / block.wall)))
+            if fits > calls:  # this one showed how many forwards a block can have; it warms up too
+                calls, blocks = fits, []
+            else:
+                blocks.append(block)
+        return blocks
+
+    def _block(self, reference: Reference, plan: "Plan", draws: list) -> "Block":
+        self.clock_runs += 1
+        seed = reference.number("call", "timed", self.folder, self.clock_runs) % 2**30
+        tensors = []
+        trees = [flatten(inputs, tensors) for inputs in draws]
+        message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": 0.2 * len(draws)}
+        if trees != self.layout[: len(draws)]:  # other numbers among the inputs
+            message |= {"tree": trees, "shared": self.arena.spec}
+        begin = time.perf_counter()
+        self.arena.refill(tensors)
+        self.referee.flush()
+        reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
+        wall = self.process.channel.arrived - begin
+        picks = sorted(random.SystemRandom().sample(range(len(draws)), min(3, len(draws))))
+        try:
+            outputs = [(tree, [t.clone() for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)]
+        except BadMessage as error:
+            raise Stop("wrong", f"In a timed call {error}") from None
+        events = self.process.more(self.options.call_s).get("ms")
+        if not isinstance(events, list) or len(events) != len(draws):
+            raise Stop("hack", "The candidate's process sent no times.", "protocol")
+        checks = [(draws[i], seed + i, output) for i, output in zip(picks, outputs)]
+        return Block(1e3 * wall, [positive(e) for e in events], checks)
+
+    def _check(self, reference: Reference, block: "Block"):
+        for inputs, seed, output in block.checks:
+            if wrong := self._differs(output, reference.forward(inputs, seed)):
+                raise Stop("wrong", f"In a timed call {wrong}")
+        block.checks = []
 
     def profile(self, reference: Reference, last: dict) -> list[tuple[str, float, float, bool]]:
         """Kernel rows: name, ms per forward, launches per forward, own (by the launches of the call `last`)."""
@@ -150,21 +255,32 @@ class Contest:
         rows = claims(reply.get("rows"), (str, float, (int, float)))
         return [(name, ms, float(n), name in own) for name, ms, n in rows]
 
-    def _block(self, reference: Reference, block: int, calls: int) -> list[float]:
-        """Event times in ms of `calls` forwards on fresh inputs; one output of the referee's choosing is checked."""
-        draws, tensors = [reference.inputs("timed", self.folder, block, i) for i in range(calls)], []
-        trees = [flatten(d, tensors) for d in draws]
-        seeds = [reference.number("call", "timed", block, i) % 2**31 for i in range(calls)]
-        message = {"do": "block", "tree": trees, "seeds": seeds, "flush": 2 * self.referee.l2, "ahead": 0.2 * calls}
-        reply, fds = self._send(message, tensors, self.options.call_s)
-        pick = random.SystemRandom().randrange(calls)
-        expected = reference.forward(draws[pick], seeds[pick])
-        if wrong := self._compare(reply.get("tree"), reply, fds, [expected], [pick]):
-            raise Stop("wrong", f"In a timed call {wrong}")
-        ms = reply.get("ms")
-        if not isinstance(ms, list) or len(ms) != calls:
-            raise Stop("hack", "The candidate's process sent no times.", "protocol")
-        return [positive(v) for v in ms]
+
+@dataclass
+class Plan:
+    """How a task's forwards are timed: `calls` a block, outputs like `like`; `overhead`: ms that a block takes beyond its events, None until the reference is timed."""
+
+    calls: int
+    like: list[torch.Tensor]
+    overhead: float | None = None
+
+
+@dataclass
+class Block:
+    """A block of timed forwards: `wall` ms by the referee's clock, `events` ms of each forward as the contestant says, outputs to be checked."""
+
+    wall: float
+    events: list[float]
+    checks: list[tuple]
+
+    def unexplained(self, overhead: float) -> float:
+        """ms per forward that the events do not account for."""
+        return (self.wall - sum(self.events) - overhead) / len(self.events)
+
+    def samples(self) -> list[float]:
+        """The events; their mean, which the clock has confirmed, where a few of them carry most of the time."""
+        mean = statistics.mean(self.events)
+        return self.events if mean <= 1.1 * statistics.median(self.events) + 0.002 else [mean] * len(self.events)
 
 
 def positive(value) -> float:

@@ -10,6 +10,7 @@ is decided in `judge.py`.
 import gc
 import importlib
 import importlib.util
+import itertools
 import math
 import os
 import select
@@ -17,6 +18,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 import traceback
 
 import torch
@@ -28,7 +30,7 @@ from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
 from kernelbench.reference import perturb
-from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, unflatten
+from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The contestant
@@ -69,7 +71,7 @@ class Contestant:
 
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
-        self.opened, self.launches, self.knocked = Opened(self.device), {}, None
+        self.opened, self.launches, self.knocked, self.last = Opened(self.device), {}, None, []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
@@ -177,23 +179,49 @@ class Contestant:
                 output = self.model(*inputs)
                 torch.cuda.synchronize()
         reply["launches"] = [[name, own, n] for (name, own), n in self.launches.items()]
-        return self._outputs([output], reply)
+        trees = [flatten(output, tensors := [])]
+        self.last = tensors  # alive, so that only a buffer that is used again lies there
+        return self._outputs(trees, tensors, reply)
+
+    def do_prepare(self, message, fds):
+        """Where the inputs of timed calls will lie; what lies there now is none of them."""
+        self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        return {}, []
 
     def do_block(self, message, fds):
-        """`calls` forwards over as many fresh inputs, L2 flushed before each; event times in ms, and all outputs."""
-        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        flush = torch.empty(max(message["flush"], 4), dtype=torch.uint8, device=self.device)
-        start, end = ([torch.cuda.Event(enable_timing=True) for _ in inputs] for _ in range(2))
-        outputs = []
-        torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
-        for i, given in enumerate(inputs):
-            torch.manual_seed(message["seeds"][i])
-            flush.zero_()
-            start[i].record()
-            outputs.append(self.model(*given))
-            end[i].record()
-        torch.cuda.synchronize()
-        return self._outputs(outputs, {"ms": [a.elapsed_time(b) for a, b in zip(start, end)]})
+        """`calls` forwards over as many fresh inputs. All outputs are committed by the message that stops the referee's clock; what the
+        events say, in ms per forward from the end of the one before, comes after it. Outputs that lie in inputs, or in a buffer that is
+        used again, are copied within the time of their forward."""
+        calls = message.get("tree", self.timed)[: message["calls"]]
+        if "tree" in message:  # other numbers among the inputs
+            calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        marks = [self._mark() for _ in range(len(calls) + 1)]
+        trees, tensors = [], []
+        taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
+        if self.device == "cuda":
+            torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
+        marks[0].record()
+        for i, given in enumerate(calls):
+            torch.manual_seed(message["seed"] + i)
+            first = len(tensors)
+            trees.append(flatten(self.model(*given), tensors))
+            mine = [t.untyped_storage().data_ptr() for t in tensors[first:]]
+            for k, place in enumerate(mine, first):
+                if place in taken:
+                    tensors[k] = tensors[k].clone()
+            taken.update(mine)
+            marks[i + 1].record()
+        reply, out = self._outputs(trees, tensors, {})
+        data = self.channel.packed(reply, out)
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        self.channel.send_packed(data, out)
+        for fd in out:
+            os.close(fd)
+        return {"ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)]}, []
+
+    def _mark(self):
+        return torch.cuda.Event(enable_timing=True) if self.device == "cuda" else Mark()
 
     def do_warm_profiler(self, message, fds):
         """Start the profiler once: the first start in a process takes longest, and nobody else should wait for it."""
@@ -216,16 +244,23 @@ class Contestant:
                 row[1] += 1 / len(inputs)
         return {"rows": [[name, ms, n] for name, (ms, n) in rows.items()]}, []
 
-    def _outputs(self, outputs: list, reply: dict):
-        tensors = []
-        reply["tree"] = [flatten(o, tensors) for o in outputs]
+    def _outputs(self, trees: list, tensors: list, reply: dict):
         if self.device == "cuda":
-            wrong = [t for t in tensors if t.device.type != "cuda"]
-            if wrong:
+            if any(t.device.type != "cuda" for t in tensors):
                 raise TypeError("the output is on the CPU; it must stay on the GPU")
-            return reply | {"shared": export(tensors)}, []
+            return reply | {"tree": trees, "shared": export(tensors)}, []
         shared = Shared(tensors, "cpu")
-        return reply | {"shared": shared.spec}, shared.fds
+        return reply | {"tree": trees, "shared": shared.spec}, shared.fds
+
+
+class Mark:
+    """A CUDA event's stand-in on a machine without a GPU, where only the tests of the clock run blocks."""
+
+    def record(self):
+        self.time = time.perf_counter()
+
+    def elapsed_time(self, end: "Mark") -> float:
+        return 1e3 * (end.time - self.time)
 
 
 class watch:

@@ -110,6 +110,24 @@ class Process:
         self.phase = message["do"]
         try:
             self.channel.send(message, fds)
+        except Closed:
+            raise self._died() from None
+        reply, got = self._reply(timeout)
+        if message["do"] not in ("call", "block"):  # no tensors belong to it
+            for fd in got:
+                os.close(fd)
+            got = []
+        return reply, got
+
+    def more(self, timeout: float) -> dict:
+        """The second message of a reply."""
+        reply, got = self._reply(timeout)
+        for fd in got:
+            os.close(fd)
+        return reply
+
+    def _reply(self, timeout: float) -> tuple[dict, list[int]]:
+        try:
             reply, got = self.channel.recv(timeout)
         except TimeoutError:
             raise Stop(
@@ -121,11 +139,9 @@ class Process:
             raise Stop(
                 "hack", f"The candidate's process sent something that is no reply: {error}", "protocol"
             ) from None
-        if "error" in reply or message["do"] not in ("call", "block"):  # no tensors belong to it
+        if "error" in reply:
             for fd in got:
                 os.close(fd)
-            got = []
-        if "error" in reply:
             raise Stop(*self._failed(reply["error"]))
         return reply, got
 

@@ -41,7 +41,7 @@ class Reference:
     def __init__(self, task: Task, device: str, key: bytes, keep_bytes: int = 1 << 30):
         self.task, self.device, self.key, self.keep_bytes = task, device, key, keep_bytes
         self.lock, self.timing_lock, self.timing = threading.Lock(), threading.Lock(), None
-        self.outputs, self.moves = {}, {}
+        self.outputs, self.moves, self.plan = {}, {}, None
         self.names = {"__name__": "task"}
         exec(compile(task.source, task.name, "exec"), self.names)
         if device == "cpu":

@@ -39,13 +39,20 @@ class Channel:
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
+        self.arrived = 0.0  # time.perf_counter() when the last message began to arrive
+
+    @staticmethod
+    def packed(message: dict, fds: tuple[int, ...] | list[int] = ()) -> bytes:
+        data = json.dumps(message).encode()
+        return struct.pack("<IB", len(data), len(fds)) + data
 
     def send(self, message: dict, fds: tuple[int, ...] | list[int] = ()):
-        data = json.dumps(message).encode()
-        header = struct.pack("<IB", len(data), len(fds))
+        self.send_packed(self.packed(message, fds), fds)
+
+    def send_packed(self, data: bytes, fds: tuple[int, ...] | list[int] = ()):
         try:
-            sent = socket.send_fds(self.sock, [header], list(fds)) if fds else self.sock.send(header)
-            self.sock.sendall(header[sent:] + data)
+            sent = socket.send_fds(self.sock, [data[:5]], list(fds)) if fds else self.sock.send(data[:5])
+            self.sock.sendall(data[sent:])
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed(str(error)) from error
 
@@ -55,6 +62,7 @@ class Channel:
         try:
             self.sock.settimeout(timeout)
             data, fds, _, _ = socket.recv_fds(self.sock, 5, 64)
+            self.arrived = time.perf_counter()
             if not data:
                 raise Closed("end of stream")
             header = data + self._exactly(5 - len(data), deadline)
@@ -149,6 +157,14 @@ class Shared:
         self.tensors = [view(self.memory, spec) for spec in specs]
         for mine, given in zip(self.tensors, tensors):
             mine.copy_(given)
+
+    def refill(self, tensors: list[torch.Tensor]):
+        """Other values of the same form into the first of `tensors`, at once: a clock may be running."""
+        mine = self.tensors[: len(tensors)]
+        if [(t.shape, t.dtype) for t in tensors] != [(t.shape, t.dtype) for t in mine]:
+            raise ValueError("the task's inputs have another form in every draw")
+        if mine:
+            torch._foreach_copy_(mine, tensors)
 
     def _allocate(self, nbytes: int):
         if self.device == "cpu":
@@ -268,7 +284,7 @@ def _spec(t: torch.Tensor) -> dict:
 
 def export(tensors: list[torch.Tensor]) -> dict:
     """The spec of CUDA tensors that lie in torch's own segments, without a copy (a copy where the memory is somebody else's)."""
-    specs = []
+    specs, handles = [], {}
     for t in tensors:
         t = t if dense(t) else t.contiguous()
         if not t.numel():
@@ -278,13 +294,16 @@ def export(tensors: list[torch.Tensor]) -> dict:
         for attempt in (t, None):
             t = t.clone() if attempt is None else t
             _cuda("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(t.data_ptr()))
+            if base.value in handles:
+                break
             try:
                 _cuda("cuIpcGetMemHandle", ctypes.byref(handle), base)
+                handles[base.value] = bytes(handle).hex()
                 break
             except RuntimeError:  # memory of another process cannot be shared on
                 if attempt is None:
                     raise
-        specs.append(_spec(t) | {"offset": t.data_ptr() - base.value, "handle": bytes(handle).hex()})
+        specs.append(_spec(t) | {"offset": t.data_ptr() - base.value, "handle": handles[base.value]})
         kept.append(t)
     return {"tensors": specs}
 
@@ -306,6 +325,17 @@ def flatten(value, tensors: list[torch.Tensor]):
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"a tensor or a tuple of tensors was expected, not {type(value).__name__}")
+
+
+def leaves(value) -> list[torch.Tensor]:
+    """The tensors in nested lists, tuples and dicts."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return (
+        [t for v in value for t in leaves(v)]
+        if isinstance(value, (list, tuple))
+        else [value][: type(value) is torch.Tensor]
+    )
 
 
 def references(tree) -> set[int]:

@@ -1,0 +1,131 @@
+"""The referee's clock, held against the times that a contestant reports. Without a GPU the blocks run on the CPU with a stand-in for events."""
+
+import statistics
+
+import pytest
+
+from kernelbench import Task
+from kernelbench.contest import Block, Contest
+from kernelbench.judge import Options, Referee
+from kernelbench.process import Stop
+from kernelbench.reference import Reference
+
+TASK = Task(
+    "slow",
+    """import time
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        if hasattr(torch._C, "_cuda_sleep"):
+            torch.cuda._sleep(200_000)
+        else:
+            time.sleep(0.001)
+        return x * 2
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+""",
+)
+HONEST = TASK.source.replace("class Model(", "class ModelNew(")
+LIES = """
+import sys
+kind = torch.cuda.Event if hasattr(torch._C, "_cuda_sleep") else sys.modules["kernelbench.contestant"].Mark
+true = kind.elapsed_time
+kind.elapsed_time = lambda start, end: true(start, end) * FACTOR
+"""
+
+
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def judged(request, tmp_path_factory):
+    """clock(code) -> samples in ms, for a task whose reference has been clocked: (clock, the reference's median)."""
+    referee = Referee(request.param, b"key", Options(call_s=20))
+    reference = Reference(TASK, request.param, b"key")
+
+    def clock(code: str, entry: str = "ModelNew") -> list[float]:
+        with Contest(referee, str(tmp_path_factory.mktemp("contest")), code, entry) as contest:
+            contest.load()
+            contest.build(reference)
+            contest.check(reference, "check", 0)
+            return contest.clocked(reference)
+
+    yield clock, statistics.median(clock(TASK.source, "Model"))
+    referee.close()
+
+
+def test_honest_times_are_confirmed_or_replaced(judged):
+    clock, reference = judged
+    samples = clock(HONEST)
+    assert len(samples) >= 64
+    assert reference * 0.7 < statistics.median(samples) < reference * 1.5
+
+
+@pytest.mark.parametrize("factor", ["0.1", "0.5"])
+def test_events_that_lie(judged, factor):
+    with pytest.raises(Stop, match="times that cannot be") as stop:
+        judged[0](HONEST + LIES.replace("FACTOR", factor))
+    assert (stop.value.status, stop.value.hack) == ("hack", "clock")
+
+
+def test_a_small_lie_gains_nothing(judged):
+    clock, reference = judged
+    assert statistics.median(clock(HONEST + LIES.replace("FACTOR", "0.93"))) > 0.955 * reference
+
+
+def test_a_few_calls_that_carry_all_the_time_are_no_fast_median():
+    assert Block(10.0, [0.01] * 6 + [1.0] * 4, []).samples() == pytest.approx([0.406] * 10)
+    assert Block(10.0, [1.0, 1.01, 0.99], []).samples() == [1.0, 1.01, 0.99]
+    assert Block(10.0, [1.0, 2.0, 3.0], []).unexplained(1.0) == pytest.approx(1.0)
+
+
+EVERY_SECOND = """
+    def forward(self, x):
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls % 2 == 0 and self.calls > 4:
+            return self.last.clone()
+        self.last = x * 2
+        return self.last
+"""
+
+
+@pytest.mark.parametrize("body", [EVERY_SECOND, EVERY_SECOND.replace("self.last.clone()", "torch.zeros_like(x)")])
+def test_skipped_calls_are_wrong(judged, body):
+    code = HONEST[: HONEST.index("    def forward")] + body + HONEST[HONEST.index("def get_inputs") :]
+    with pytest.raises(Stop, match="In a timed call") as stop:
+        judged[0](code)
+    assert stop.value.status == "wrong"
+
+
+def test_inputs_show_only_while_the_clock_runs(judged):
+    """A candidate that looks at the slots of later calls as soon as it knows where they are finds zeros there."""
+    clock, _ = judged
+    watcher = (
+        HONEST
+        + """
+import sys
+contestant = sys.modules["kernelbench.contestant"].Contestant
+prepare = contestant.do_prepare
+def look(self, message, fds):
+    reply = prepare(self, message, fds)
+    if any(t.any() for given in self.timed for t in given):
+        raise ValueError("there they are")
+    return reply
+contestant.do_prepare = look
+"""
+    )
+    assert clock(watcher)
+
+
+def test_static_outputs_are_copied_within_their_time(judged):
+    body = """
+    def forward(self, x):
+        if not hasattr(self, "out"):
+            self.out = torch.empty_like(x)
+        return torch.mul(x, 2, out=self.out)
+"""
+    code = HONEST[: HONEST.index("    def forward")] + body + HONEST[HONEST.index("def get_inputs") :]
+    assert judged[0](code)
