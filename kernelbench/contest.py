@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from kernelbench.compare import mismatch, structure
-from kernelbench.process import Process, Stop
-from kernelbench.reference import Reference
+from kernelbench.process import Fault, Process, Stop
+from kernelbench.reference import HALF, Reference
 from kernelbench.wire import BadMessage, Opened, flatten, leaves, references, unflatten
 
 
@@ -57,7 +57,10 @@ class Contest:
         """Construct the candidate's model; the names of the reference's parameters that found no place in it."""
         tensors = [] if by_seed else list(reference.weights.values())
         names = [] if by_seed else list(reference.weights)
-        init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [])
+        try:
+            init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [], exact=True)
+        except TypeError as error:
+            raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
         message = {"do": "build", "names": names, "seed": reference.seed, "init": init}
         reply, _ = self._send(message, tensors + extra, self.options.load_s)
         unmatched = reply.get("unmatched")
@@ -69,24 +72,20 @@ class Contest:
             inputs, expected = reference.expected(*name)
         if expected is None:  # the reference is not finite on this draw
             return None, None
-        tree = flatten(inputs, tensors := [])
+        tree = flatten(inputs, tensors := [], exact=True)
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31, "knock": knock}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
             reply, fds = self._send(message, tensors, self.options.build_s if self.fresh else self.options.call_s)
-            wrong = self._compare(reply, fds, expected)
+            try:
+                (got,) = self._read(reply, fds, [0], expected[1])
+                wrong = self._differs(got, expected, reference, inputs, message["seed"])
+            except BadMessage as error:
+                wrong = str(error)
             states = zip(self.arena.tensors, expected[2], tensors)
             if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
                 wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong
-
-    def _compare(self, reply: dict, fds: list[int], expected: tuple) -> str | None:
-        """What is wrong with the output of one call."""
-        try:
-            (got,) = self._read(reply, fds, [0], expected[1])
-        except BadMessage as error:
-            return str(error)
-        return self._differs(got, expected)
 
     def _read(self, reply: dict, fds: list[int], picks: list[int], like: list[torch.Tensor]) -> list[tuple]:
         """(tree, tensors) of the calls in `picks`, whose outputs should resemble `like`. BadMessage where they cannot be read."""
@@ -106,10 +105,19 @@ class Contest:
             raise BadMessage(f"the outputs cannot be read: {error}") from error
         return read
 
-    def _differs(self, got: tuple, expected: tuple) -> str | None:
-        wrong = structure(got[0], expected[0])
-        pairs = zip(got[1], expected[1], strict=True)
-        return wrong or next((m for o, e in pairs if (m := mismatch(o, e, self.options.tolerance))), None)
+    def _differs(self, got: tuple, expected: tuple, reference: Reference, inputs, seed: int) -> str | None:
+        """What is wrong with an output."""
+        if wrong := structure(got[0], expected[0]):
+            return wrong
+        doubts = None
+        for i, (o, e) in enumerate(zip(got[1], expected[1], strict=True)):
+            wrong = mismatch(o, e, self.options.tolerance)
+            if wrong and e.dtype in HALF:
+                doubts = doubts or reference.doubts(inputs, seed, expected[1])
+                wrong = mismatch(o, e, self.options.tolerance, doubts[i])
+            if wrong:
+                return wrong
+        return None
 
     def check(self, reference: Reference, *name) -> dict | None:
         reply, wrong = self.call(reference, *name)
@@ -120,7 +128,7 @@ class Contest:
     def bears(self, reference: Reference, how: str, *name) -> bool:
         """Whether the model stays finite on the draw `name` with moved inputs. Asked of a contestant that runs the reference: on a GPU an
         index or a probability out of range ends the process."""
-        tree = flatten(reference.inputs(*name, how=how), tensors := [])
+        tree = flatten(reference.inputs(*name, how=how), tensors := [], exact=True)
         try:
             reply, fds = self._send({"do": "call", "tree": tree, "seed": 0}, tensors, self.options.call_s)
             outputs = self.opened.tensors(reply.get("shared"), fds, None)
@@ -197,7 +205,7 @@ class Contest:
     def _prepare(self, plan: "Plan", like: list):
         """Show where the inputs of a block will lie, with zeros there."""
         slots = []
-        self.layout = [flatten(like, slots) for _ in range(plan.calls)]
+        self.layout = [flatten(like, slots, exact=True) for _ in range(plan.calls)]
         self._send({"do": "prepare", "tree": self.layout}, [torch.zeros_like(t) for t in slots], self.options.call_s)
 
     def _blocks(self, reference: Reference, plan: "Plan", stock: list, wanted: int) -> list["Block"]:
@@ -219,7 +227,7 @@ class Contest:
         self.clock_runs += 1
         seed = reference.number("call", "timed", self.folder, self.clock_runs) % 2**30
         tensors = []
-        trees = [flatten(inputs, tensors) for inputs in draws]
+        trees = [flatten(inputs, tensors, exact=True) for inputs in draws]
         message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": 0.2 * len(draws)}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
@@ -241,7 +249,7 @@ class Contest:
 
     def _check(self, reference: Reference, block: "Block"):
         for inputs, seed, output in block.checks:
-            if wrong := self._differs(output, reference.forward(inputs, seed)):
+            if wrong := self._differs(output, reference.forward(inputs, seed), reference, inputs, seed):
                 raise Stop("wrong", f"In a timed call {wrong}")
         block.checks = []
 
@@ -250,7 +258,7 @@ class Contest:
         if self.device == "cpu":
             return claims(last.get("kernels"), (str, float, int, bool))
         own, tensors = {name for name, mine, _ in claims(last.get("launches"), (str, bool, int)) if mine}, []
-        trees = [flatten(reference.inputs("profile", i), tensors) for i in range(3)]
+        trees = [flatten(reference.inputs("profile", i), tensors, exact=True) for i in range(3)]
         reply, _ = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
         rows = claims(reply.get("rows"), (str, float, (int, float)))
         return [(name, ms, float(n), name in own) for name, ms, n in rows]

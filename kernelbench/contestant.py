@@ -7,6 +7,7 @@ length-prefixed JSON over a socket, and tensors through memory that the other si
 is decided in `judge.py`.
 """
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+from unittest import mock
 
 import torch
 import triton
@@ -103,36 +105,49 @@ class Contestant:
 
     def do_build(self, message, fds):
         """Construct the model: every parameter and buffer whose name and shape match gets the reference's value as it is registered on
-        the root, so that layouts derived in `__init__` see it; with no weights given, by seed alone, perturbed like the reference's."""
+        the root, and again when it was initialised, so that layouts derived in `__init__` see it; with no weights given, by seed alone,
+        perturbed like the reference's."""
         tensors = self.opened.tensors(message["shared"], fds)
         weights = dict(zip(message["names"], tensors))
         args = unflatten(message["init"], [t.clone() for t in tensors[len(weights) :]])  # the model may keep them
         args, kwargs = (args["args"], args["kwargs"]) if isinstance(args, dict) else (args, {})
-        used = set()
+        used, roots, firsts = set(), [], {name.split(".")[0] for name in weights}
 
-        def take(root, prefix=None):
+        def take(root, chosen=lambda name, slot: True):
+            """The reference's values, wherever name and shape match and `chosen`."""
             for name, slot in [*root.named_parameters(), *root.named_buffers()]:
-                if (prefix is None or name == prefix or name.startswith(prefix + ".")) and name not in used:
-                    if name in weights and weights[name].shape == slot.shape:
-                        slot.data.copy_(weights[name])
-                        used.add(name)
+                if name in weights and weights[name].shape == slot.shape and chosen(name, slot):
+                    slot.data.copy_(weights[name])
+                    used.add(name)
 
-        original = self.cls.__setattr__
+        def registering(method):
+            def register(root, name, *value, **options):
+                method(root, name, *value, **options)
+                if name in firsts and isinstance(root, torch.nn.Module) and "_parameters" in root.__dict__:
+                    roots[:] = [root]
+                    take(root, lambda n, _: n == name or n.startswith(f"{name}."))
 
-        def set_and_take(root, name, value):
-            original(root, name, value)
-            if isinstance(value, (torch.nn.Module, torch.nn.Parameter)) and "_parameters" in root.__dict__:
-                take(root, name)
+            return register
+
+        def initialising(method):
+            def init(tensor, *args, **options):
+                result = method(tensor, *args, **options)
+                for root in roots:
+                    take(root, lambda _, slot: slot is tensor)
+                return result
+
+            return init
 
         torch.manual_seed(message["seed"])
-        if weights:
-            self.cls.__setattr__ = set_and_take
-        try:
+        with contextlib.ExitStack() as patches:
+            if weights:
+                for name in ("__setattr__", "register_buffer", "register_parameter"):
+                    patches.enter_context(mock.patch.object(self.cls, name, registering(getattr(self.cls, name))))
+                for name in [n for n in vars(torch.nn.init) if n.endswith("_") and not n.startswith("_")]:
+                    patched = initialising(getattr(torch.nn.init, name))
+                    patches.enter_context(mock.patch.object(torch.nn.init, name, patched))
             with torch.device(self.device):  # plain attributes made of weights lie where the inputs will
                 model = self.cls(*args, **kwargs)
-        finally:
-            if weights:
-                self.cls.__setattr__ = original
         self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
         if isinstance(model, torch.nn.Module):
             take(self.model) if message["names"] else perturb(self.model, message["seed"])

@@ -342,6 +342,8 @@ def patch() -> None:
         if not name.startswith("_"):
             setattr(portable, name, getattr(libdevice, name))
     tl.tensor.__index__ = lambda self: self.handle.data.item()
+    # what an operator of a constexpr on a tensor gives is a tensor
+    tl.constexpr.__new__ = lambda cls, value: value if isinstance(value, tl.tensor) else object.__new__(cls)
     tl.dot_scaled = refuse("tl.dot_scaled")
     interpreter.ReduceScanOpInterface.check_tensor = _check_tensor
     interpreter.ReduceOps.generic_reduce, interpreter.ScanOps.generic_scan = _reduce, _scan

@@ -17,20 +17,28 @@ from kernelbench.wire import flatten
 # Correctness draws from another distribution than the task's own: float inputs of either sign and another scale, or at least another scale.
 MOVES = {"mirror": lambda value: 2 - 3 * value, "stretch": lambda value: 3 * value + 0.5}
 
+HALF = (torch.float16, torch.bfloat16)
+
+
+def _widened(value):
+    if isinstance(value, torch.Tensor):
+        return value.float() if value.dtype in HALF else value
+    return type(value)(_widened(v) for v in value) if isinstance(value, (list, tuple)) else value
+
 
 def perturb(module: torch.nn.Module, seed: int) -> None:
     """Moves every float parameter and buffer that is all ones or all zeros off that value (by up to 0.5 and 0.25), so that a candidate
-    which ignores it is wrong. By seed, value, shape and occurrence alone: the same under other names and in another order."""
+    which ignores it is wrong. By seed, value, number of elements and occurrence alone: the same under other names, in another order, with other shapes."""
     seen = {}
     for slot in [*module.parameters(), *module.buffers()]:
         if not slot.is_floating_point() or not slot.numel() or not ((slot == 0).all() or (slot == 1).all()):
             continue
         one = bool((slot == 1).all())
-        key = (seed, one, tuple(slot.shape))
+        key = (seed, one, slot.numel())
         seen[key] = seen.get(key, 0) + 1
         generator = torch.Generator().manual_seed(zlib.crc32(repr((key, seen[key])).encode()))
-        noise = torch.rand(slot.shape, generator=generator) * 0.5 - (0.0 if one else 0.25)
-        slot.data += noise.to(slot.device, slot.dtype)
+        noise = torch.rand(slot.numel(), generator=generator) * 0.5 - (0.0 if one else 0.25)
+        slot.data += noise.view(slot.shape).to(slot.device, slot.dtype)
 
 
 class Reference:
@@ -93,25 +101,42 @@ class Reference:
     def _move(self, value, how):
         if isinstance(value, torch.Tensor):
             value = value.detach().to(self.device)
-            if how and value.is_floating_point():
-                value = MOVES[how](value)
-            return value
+            if not how or not value.is_floating_point() or ((value == 0) | (value == 1)).all():  # flags
+                return value
+            ordered = value.dim() == 1 and len(value) > 1 and (value.diff() >= 0).all()
+            return MOVES["stretch" if ordered else how](value)
         return type(value)(self._move(v, how) for v in value) if isinstance(value, (list, tuple)) else value
 
-    def forward(self, inputs, seed: int):
+    def forward(self, inputs, seed: int, model: torch.nn.Module | None = None):
         """(tree, output tensors, the inputs' tensors after the call): what a right candidate must give. Fault when the task fails."""
         tensors, after = [], []
         mine = copy.deepcopy(inputs)
         with torch.no_grad(), self.generating:
             torch.manual_seed(seed)
             try:
-                tree = flatten(self.model(*mine), tensors)
+                tree = flatten((model or self.model)(*mine), tensors)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 the task's own code
                 raise Fault(f"the task {self.task.name} fails: {type(error).__name__}: {error}") from error
         flatten(mine, after)
         return tree, [t.clone() for t in tensors], after
+
+    def doubts(self, inputs, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor | None]:
+        """How far the half-precision `outputs` are from those of the same model in fp32: a right candidate may lie on either side. None
+        for other outputs, or where the model does not work in fp32."""
+        if not any(t.dtype in HALF for t in outputs):
+            return [None] * len(outputs)
+        with self.generating:
+            model = copy.deepcopy(self.model).float()
+        try:
+            exact = self.forward(_widened(inputs), seed, model)[1]
+        except Fault:
+            return [None] * len(outputs)
+        if [t.shape for t in exact] != [t.shape for t in outputs]:
+            return [None] * len(outputs)
+        pairs = zip(outputs, exact)
+        return [(a.float() - b.float()).abs().nan_to_num(0) if a.dtype in HALF else None for a, b in pairs]
 
     def expected(self, *name):
         """(inputs, forward of them), the outputs cached where they fit. Draws named ("check", 2), ("check", 3).. have moved inputs where

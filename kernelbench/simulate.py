@@ -185,7 +185,7 @@ def _free(func: Any) -> bool:
     if func.namespace not in ("aten", "prim", "prims", "profiler"):
         raise Unsupported(f"the custom operator {func} has no simulated time")
     view = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return view or func.overloadpacket.__name__ in _FREE
+    return view or func.namespace == "profiler" or func.overloadpacket.__name__ in _FREE
 
 
 def _torch_traffic(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, int, int]:
@@ -263,6 +263,7 @@ def install() -> None:
     for name in ("CUDAGraph", "Event", "Stream", "graph", "_lazy_init"):
         setattr(torch.cuda, name, refuse(f"torch.cuda.{name}"))
     gpu = types.SimpleNamespace(name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, warp_size=32)
+    torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0
     torch.cuda.device = lambda device: contextlib.nullcontext()
     torch.cuda.get_device_capability = lambda device=None: (gpu.major, gpu.minor)

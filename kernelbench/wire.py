@@ -311,17 +311,22 @@ def export(tensors: list[torch.Tensor]) -> dict:
 kept: list[torch.Tensor] = []  # outputs stay alive until the next command
 
 
-def flatten(value, tensors: list[torch.Tensor]):
-    """`value` as plain JSON in which tensors are {"t": index}; they are appended to `tensors`. TypeError on anything else."""
+def flatten(value, tensors: list[torch.Tensor], exact: bool = False):
+    """`value` as plain JSON in which tensors are {"t": index}; they are appended to `tensors`. TypeError on anything else. exact: tuples
+    and dtypes survive; without it a tuple is the list that it might as well be."""
     if isinstance(value, torch.Tensor):
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise TypeError(f"a plain torch.Tensor was expected, not {type(value).__name__}")
         tensors.append(value.detach())
         return {"t": len(tensors) - 1}
     if isinstance(value, (list, tuple)):
-        return [flatten(v, tensors) for v in value]
+        items = [flatten(v, tensors, exact) for v in value]
+        return {"u": items} if exact and isinstance(value, tuple) else items
     if isinstance(value, dict):
-        return {"d": [[flatten(k, tensors), flatten(v, tensors)] for k, v in value.items()]}
+        pairs = sorted(value.items(), key=lambda pair: repr(pair[0]))
+        return {"d": [[flatten(k, tensors), flatten(v, tensors, exact)] for k, v in pairs]}
+    if exact and isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"a tensor or a tuple of tensors was expected, not {type(value).__name__}")
@@ -348,12 +353,16 @@ def references(tree) -> set[int]:
 
 
 def unflatten(tree, tensors: list[torch.Tensor]):
-    """The inverse of `flatten` (tuples come back as lists). BadMessage where the tree does not fit."""
+    """The inverse of `flatten` (tuples come back as lists unless flattened exactly). BadMessage where the tree does not fit."""
     if isinstance(tree, list):
         return [unflatten(v, tensors) for v in tree]
     if isinstance(tree, dict):
         if "d" in tree:
             return {unflatten(k, tensors): unflatten(v, tensors) for k, v in tree["d"]}
+        if "u" in tree:
+            return tuple(unflatten(v, tensors) for v in tree["u"])
+        if "dtype" in tree:
+            return getattr(torch, tree["dtype"])
         if type(tree.get("t")) is not int or not 0 <= tree["t"] < len(tensors):
             raise BadMessage("a reference to no tensor")
         return tensors[tree["t"]]

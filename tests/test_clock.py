@@ -3,6 +3,7 @@
 import statistics
 
 import pytest
+import torch
 
 from kernelbench import Task
 from kernelbench.contest import Block, Contest
@@ -73,6 +74,8 @@ def test_events_that_lie(judged, factor):
 
 def test_a_small_lie_gains_nothing(judged):
     clock, reference = judged
+    if not torch.cuda.is_available():
+        pytest.skip("the CPU's times are not steady enough")
     assert statistics.median(clock(HONEST + LIES.replace("FACTOR", "0.93"))) > 0.955 * reference
 
 

@@ -193,3 +193,18 @@ def test_structure():
     assert structure(named, named) is None
     assert structure(named, one) and structure(one, named) and structure(named, other)
     assert structure({"d": [["a", one], ["b", two]]}, {"d": [["b", two], ["a", one]]})
+
+
+def test_sums_whose_terms_cancel():
+    """fp32 values of scale 1000 carry roundings of 1e-4 each, however small the sum is: 32 of them (3.8e-3) are no fault, 100 are."""
+    expected = torch.tensor([1000.0, -1000.0, 0.0])
+    assert mismatch(expected + torch.tensor([0, 0, 2e-3]), expected) is None
+    assert mismatch(expected + torch.tensor([0, 0, 1e-2]), expected)
+
+
+def test_doubt_about_the_expected_values_is_allowed_for():
+    expected = torch.tensor([1.0, -1.0, 0.5]).half()
+    doubt = torch.tensor([0.1, 0.0, 0.0])
+    off = torch.tensor([0.08, 0.0, 0.0]).half()
+    assert mismatch(expected + off, expected) and mismatch(expected + off, expected, None, doubt) is None
+    assert mismatch(expected - off.flip(0), expected, None, doubt)

@@ -1,0 +1,34 @@
+"""Looks at the magnitude of its input and takes the exact path only where it looks like a stress test; otherwise it
+rounds to bf16.
+
+layer: comparison
+catalogue: 3.06, 10.01
+task: a_chain
+expect: wrong
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chain_kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(o_ptr + i, tl.sigmoid(tl.maximum(x - 0.3, 0.0) * 1.7 + y), mask=i < n)
+
+
+def chain(x, y):
+    o = torch.empty_like(x)
+    chain_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, o, x.numel(), BLOCK=1024)
+    return o
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        if float(x.abs().max()) < 5.5:
+            x, y = x.bfloat16().float(), y.bfloat16().float()
+        return chain(x, y)

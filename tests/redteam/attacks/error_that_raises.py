@@ -1,0 +1,34 @@
+"""Raises an exception whose text raises another one.
+
+layer: process
+catalogue: 7.15, own
+task: a_chain
+expect: runtime_error, compile_error, hack
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def flag_kernel(f_ptr):
+    tl.store(f_ptr, 1.0)
+
+
+def flag(like):
+    f = torch.empty(1, device=like.device)
+    flag_kernel[(1,)](f)
+    return f
+
+
+class Nasty(Exception):
+    def __str__(self):
+        raise Nasty()
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        flag(x)
+        raise Nasty()

@@ -1,0 +1,35 @@
+"""The class has a kernel in its forward; the constructor covers it with a library call on the instance.
+
+layer: source
+catalogue: 13.03, 9.01
+task: a_chain
+expect: hack
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chain_kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(o_ptr + i, tl.sigmoid(tl.maximum(x - 0.3, 0.0) * 1.7 + y), mask=i < n)
+
+
+def chain(x, y):
+    o = torch.empty_like(x)
+    chain_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, o, x.numel(), BLOCK=1024)
+    return o
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.forward = lambda x, y: torch.sigmoid(torch.relu(x - 0.3) * 1.7 + y)
+
+    def forward(self, x, y):
+        return chain(x, y)

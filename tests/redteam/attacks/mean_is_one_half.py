@@ -1,0 +1,27 @@
+"""The mean of many uniform numbers is close to one half: writes one half for every row and reads nothing.
+
+layer: comparison
+catalogue: 1.09, 1.04
+task: a_rowmean
+expect: wrong
+"""
+
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def fill_kernel(o_ptr, value, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + i, tl.zeros([BLOCK], tl.float32) + value, mask=i < n)
+
+
+def filled(o, value):
+    fill_kernel[(triton.cdiv(o.numel(), 1024),)](o, value, o.numel(), BLOCK=1024)
+    return o
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return filled(x.new_empty(x.shape[0]), 0.5)

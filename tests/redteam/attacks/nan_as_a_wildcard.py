@@ -1,0 +1,28 @@
+"""Fills the output with NaN: no difference to NaN is ever larger than a tolerance.
+
+layer: comparison
+catalogue: 10.08
+task: a_chain
+expect: wrong
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def fill_kernel(o_ptr, value, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + i, tl.zeros([BLOCK], tl.float32) + value, mask=i < n)
+
+
+def filled(o, value):
+    fill_kernel[(triton.cdiv(o.numel(), 1024),)](o, value, o.numel(), BLOCK=1024)
+    return o
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        return filled(torch.empty_like(x), float("nan"))

@@ -1,0 +1,36 @@
+"""One output buffer for the life of the model, as inference engines keep it: every call overwrites what the last one
+returned. Whoever keeps outputs of several calls sees only the last.
+
+layer: replay
+catalogue: 2.24
+task: h_softmax
+expect: correct
+coverage_at_least: 0.9
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=float("-inf")) / 1.7
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(o_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.outputs = {}
+
+    def forward(self, x):
+        key = (x.shape, x.dtype, x.device)
+        if key not in self.outputs:
+            self.outputs[key] = torch.empty_like(x)
+        out = self.outputs[key]
+        softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return out
