@@ -28,7 +28,7 @@ class Contest:
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
-        config |= {"tf32": self.options.tf32, "simulate": self.options.simulate}
+        config |= {"tf32": self.options.tf32, "simulate": self.options.simulate, "any_code": self.options.any_code}
         self.process: Process = self.referee.zygote.fork(config)
         self.sandbox = self.process.first(self.options.load_s)
         self.arena = self.referee.take_arena()
@@ -66,14 +66,15 @@ class Contest:
         unmatched = reply.get("unmatched")
         return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
 
-    def call(self, reference: Reference, *name, knock: str | None = None):
-        """One forward on the draw `name`: (reply, None or what is wrong with its output)."""
+    def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None):
+        """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py."""
         with self.referee.use_gpu():
             inputs, expected = reference.expected(*name)
         if expected is None:  # the reference is not finite on this draw
             return None, None
         tree = flatten(inputs, tensors := [], exact=True)
-        message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31, "knock": knock}
+        message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31}
+        message |= {"mode": mode, "kernel": kernel}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
             reply, fds = self._send(message, tensors, self.options.build_s if self.fresh else self.options.call_s)
             try:
@@ -119,8 +120,8 @@ class Contest:
                 return wrong
         return None
 
-    def check(self, reference: Reference, *name) -> dict | None:
-        reply, wrong = self.call(reference, *name)
+    def check(self, reference: Reference, *name, mode: str = "count") -> dict | None:
+        reply, wrong = self.call(reference, *name, mode=mode)
         if wrong:
             raise Stop("wrong", wrong)
         return reply
@@ -137,11 +138,12 @@ class Contest:
             return False
         return all(t.isfinite().all() for t in outputs if t.is_floating_point())
 
-    def right_without(self, kernel: str, reference: Reference) -> bool:
-        """Whether the output is right although what `kernel` writes was replaced by random numbers."""
+    def right_despite(self, reference: Reference, mode: str, kernel: str | None = None) -> bool:
+        """Whether the output is right although what `kernel` (or every own kernel) writes was replaced."""
         try:
-            return self.call(reference, "knockout", self.folder, kernel, knock=kernel)[1] is None
-        except Stop:  # the candidate could not live with the numbers: it needs the kernel
+            return self.call(reference, "knockout", self.folder, kernel, mode=mode, kernel=kernel)[1] is None
+        except Stop as stop:  # the candidate could not live with the numbers: it needs the kernel
+            self.lost |= self.process.dead or (self.device == "cuda" and stop.status == "runtime_error")
             return False
 
     def timing(self, reference: Reference, last: dict) -> list[float]:
@@ -257,11 +259,11 @@ class Contest:
         """Kernel rows: name, ms per forward, launches per forward, own (by the launches of the call `last`)."""
         if self.device == "cpu":
             return claims(last.get("kernels"), (str, float, int, bool))
-        own, tensors = {name for name, mine, _ in claims(last.get("launches"), (str, bool, int)) if mine}, []
+        tensors = []
         trees = [flatten(reference.inputs("profile", i), tensors, exact=True) for i in range(3)]
         reply, _ = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
         rows = claims(reply.get("rows"), (str, float, (int, float)))
-        return [(name, ms, float(n), name in own) for name, ms, n in rows]
+        return [(name, ms, float(n), True) for name, ms, n in rows]
 
 
 @dataclass

@@ -12,7 +12,6 @@ import gc
 import importlib
 import importlib.util
 import itertools
-import math
 import os
 import select
 import signal
@@ -31,7 +30,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
+from kernelbench.launches import Launches, watch
 from kernelbench.reference import perturb
+from kernelbench.seals import Poison, seal
 from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -40,14 +41,17 @@ from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, k
 
 def explain(error: BaseException, path: str, limit: int = 3000) -> dict:
     """An exception of the candidate as plain data: its class, its line in the candidate's file, its text (with its causes)."""
-    text, line, kernel, seen = [], None, None, error
-    while seen is not None:
+    text, line, kernel, seen, depth = [], None, None, error, 0
+    while isinstance(seen, BaseException) and (depth := depth + 1) < 10:  # a chain of causes may have no end
         for frame in traceback.extract_tb(seen.__traceback__):
             if frame.filename == path:
                 line, kernel = frame.lineno, getattr(sys.modules.get("candidate"), frame.name, None)
                 where = f"line {frame.lineno}, in {frame.name}: {frame.line}"
                 text += [where] if where not in text else []
-        message = f"{type(seen).__name__}: {seen}".strip()
+        try:
+            message = f"{type(seen).__name__}: {seen}".strip()
+        except Exception as wrong:  # noqa: BLE001 the candidate's
+            message = f"{type(seen).__name__} (its text fails: {type(wrong).__name__})"
         text += [message] if message not in text else []
         seen = seen.__cause__
     text = "\n".join(text)
@@ -56,7 +60,8 @@ def explain(error: BaseException, path: str, limit: int = 3000) -> dict:
     classes = {c.__name__ for c in type(error).__mro__}
     # without a GPU a kernel's body is run by Python: what a compiler would refuse raises one of these, inside the kernel
     refused = COMPILE_ERRORS | ({"NameError", "AttributeError"} if hasattr(kernel, "rewrite") else set())
-    return {"type": type(error).__name__, "line": line, "text": text, "compile": bool(classes & refused)}
+    compiled, unsupported = bool(classes & refused), isinstance(error, simulate.Unsupported)
+    return {"line": line, "text": text, "compile": compiled, "unsupported": unsupported}
 
 
 COMPILE_ERRORS = {
@@ -73,7 +78,7 @@ class Contestant:
 
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
-        self.opened, self.launches, self.knocked, self.last = Opened(self.device), {}, None, []
+        self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
@@ -81,13 +86,17 @@ class Contestant:
         for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
             backend.allow_tf32 = config["tf32"]
         torch.set_grad_enabled(False)
+        self.poison = Poison(self.device)
 
     def serve(self):
+        changed = seal(Contestant, sys.modules[__name__])
         while True:
             message, fds = self.channel.recv()
             kept.clear()
             try:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
+                if tampered := changed():
+                    reply, fds = {"tampered": tampered}, []
             except (Exception, simulate.IllegalAccess, simulate.Unsupported) as error:  # noqa: BLE001 the candidate's
                 reply, fds = {"error": explain(error, self.path)}, []
             self.channel.send(reply, fds)
@@ -155,48 +164,26 @@ class Contestant:
             torch.cuda.synchronize()
         return {"unmatched": sorted(set(weights) - used)}, []
 
-    def _around(self, launch, run):
-        """Every Triton launch of a command passes here: counted, and disabled where it is knocked out."""
-        own = launch.own_file == self.path
-        key = (launch.name, own)
-        self.launches[key] = self.launches.get(key, 0) + 1
-        if not own or launch.name != self.knocked:
-            return run()
-        before = [t.clone() for t in launch.tensors]
-        run()
-        for t, old in zip(launch.tensors, before):
-            changed = t != old
-            if t.dtype.is_floating_point:
-                # finite, of either sign, from tame to very large: nothing cancels it by accident
-                top = min(6.0, math.log10(torch.finfo(t.dtype).max) - 0.5)
-                size = 10 ** torch.empty(t.shape, device=t.device).uniform_(1, top)
-                noise = torch.randn(t.shape, device=t.device).sign() * size
-            elif t.dtype == torch.bool:
-                noise = ~t
-            else:
-                noise = torch.randint(0, 100, t.shape, device=t.device)
-            t.copy_(torch.where(changed, noise.to(t.dtype), t))
-        return None
-
     def do_call(self, message, fds):
         """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
         inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        self.launches, self.knocked = {}, message.get("knock")
+        self.launches.begin(message.get("mode", "count"), message.get("kernel"), inputs, self.model)
         torch.manual_seed(message["seed"])
-        reply = {}
-        with watch(self.device, self._around):
+        reply, tensors = {}, []
+        with contextlib.ExitStack() as stack:
+            if not self.config["any_code"]:
+                stack.enter_context(self.poison)
+            stack.enter_context(watch(self.device, self.launches.around))
             if self.device == "cpu":
                 with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter:
-                    output = self.model(*inputs)
+                    trees = [flatten(self.model(*inputs), tensors)]
                 rows = [[k["name"], float(k["ms"]), int(k["launches"]), bool(k["own"])] for k in meter.kernels]
                 reply |= {"ms": meter.ms, "kernels": rows}
             else:
-                output = self.model(*inputs)
+                trees = [flatten(self.model(*inputs), tensors)]
                 torch.cuda.synchronize()
-        reply["launches"] = [[name, own, n] for (name, own), n in self.launches.items()]
-        trees = [flatten(output, tensors := [])]
         self.last = tensors  # alive, so that only a buffer that is used again lies there
-        return self._outputs(trees, tensors, reply)
+        return self._outputs(trees, tensors, reply | self.launches.report())
 
     def do_prepare(self, message, fds):
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
@@ -276,45 +263,6 @@ class Mark:
 
     def elapsed_time(self, end: "Mark") -> float:
         return 1e3 * (end.time - self.time)
-
-
-class watch:
-    """While active, every Triton launch (any syntax) goes through around(launch, run)."""
-
-    def __init__(self, device: str, around):
-        self.device, self.around = device, around
-
-    def __enter__(self):
-        if self.device == "cpu":
-            simulate.around = self.around
-            return
-        from triton.backends.nvidia.driver import CudaLauncher
-
-        self.launcher, self.original, around = CudaLauncher, (CudaLauncher.__init__, CudaLauncher.__call__), self.around
-
-        def init(launcher, src, metadata):
-            self.original[0](launcher, src, metadata)
-            launcher.drkernel = (
-                metadata.name,
-                getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None),
-            )
-
-        def call(launcher, *args):
-            name, code = getattr(launcher, "drkernel", ("?", None))
-            tensors = [getattr(a, "base", a) for a in args]
-            tensors = [t for t in tensors if isinstance(t, torch.Tensor)]
-            return around(
-                simulate.Launch(name, code.co_filename if code else "", tensors),
-                lambda: self.original[1](launcher, *args),
-            )
-
-        CudaLauncher.__init__, CudaLauncher.__call__ = init, call
-
-    def __exit__(self, *_):
-        if self.device == "cpu":
-            simulate.around = None
-        else:
-            self.launcher.__init__, self.launcher.__call__ = self.original
 
 
 # ---------------------------------------------------------------------------------------------------------------------------

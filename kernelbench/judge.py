@@ -16,6 +16,7 @@ Without a GPU the same protocol runs on Triton's interpreter and `simulate.py` g
 import contextlib
 import math
 import os
+import secrets
 import shutil
 import statistics
 import sys
@@ -34,7 +35,7 @@ from kernelbench.compare import interval
 from kernelbench.contest import Contest, claims
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Stop, Turnstile, Zygote
-from kernelbench.reference import MOVES, Reference
+from kernelbench.reference import Reference, moves
 from kernelbench.wire import Shared
 
 ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
@@ -88,7 +89,7 @@ class Verdict:
 class Options:
     """How kernels are judged."""
 
-    draws: int = 3  # correctness draws; the last one from another distribution than the task's own
+    draws: int = 4  # correctness draws; from the third on from other distributions than the task's own
     tolerance: float | None = None  # instead of TOLERANCE by dtype (the paper: 1e-2)
     tf32: bool = False  # TF32 on for both sides
     any_code: bool = False  # no own kernel is no offence: tasks judged against themselves, torch.compile
@@ -103,6 +104,11 @@ class Options:
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The referee
+
+
+def base(kernel: str) -> str:
+    """The name that a profile gives to a kernel: several functions may bear one."""
+    return kernel.split(" (")[0]
 
 
 class Referee:
@@ -161,8 +167,8 @@ class Referee:
         """A private folder of one evaluation: the candidate's file, its temporary files, its Triton cache."""
         with self.lock:
             self.jobs += 1
-            folder = os.path.join(self.folder, str(self.jobs))
-        os.mkdir(folder)
+            folder = os.path.join(self.folder, f"{self.jobs}-{secrets.token_hex(8)}")  # nobody can guess the next one
+        os.mkdir(folder, 0o700)
         try:
             yield folder
         finally:
@@ -241,9 +247,10 @@ class Referee:
             lap("load")
             self._baseline(reference)
             lap("baseline")
-            last = self._correctness(contest, reference)
+            last, copies = self._correctness(contest, reference)
             lap("correctness")
-            own = {name for name, own, _ in claims(last.get("launches"), (str, bool, int)) if own}
+            launched = claims(last.get("launches"), (str, bool, int))
+            own = {kernel for kernel, mine, _ in launched if mine}
             if not own and not self.options.any_code:
                 text = "No Triton kernel of the code's own was launched: library calls alone earn nothing."
                 raise Stop("hack", text, "no own kernel")
@@ -258,12 +265,31 @@ class Referee:
             with self.use_gpu():
                 rows = contest.profile(reference, last)
             lap("profiler")
-            decoys = {name for name in own if contest.right_without(name, reference)}
+            needed, unknown = self._needed(contest, reference, [kernel for kernel, mine, _ in launched if mine])
             lap("knockout")
-        self._coverage(verdict, rows, own - decoys, sum(r[1] for r in reference.timing["rows"]))
-        if decoys and decoys == own and not self.options.any_code:
-            text = f"The output stays right without {', '.join(sorted(decoys))}: a kernel launched for show."
+        worked = needed - copies
+        others = {base(kernel) for kernel, mine, _ in launched if not mine or kernel not in worked}  # names say who ran
+        self._coverage(verdict, rows, {base(k) for k in worked} - others, sum(r[1] for r in reference.timing["rows"]))
+        if own and not needed and not unknown and not self.options.any_code:
+            text = f"The output stays right without {', '.join(sorted(own))}: a kernel launched for show."
             raise Stop("hack", text, "decoy")
+        if own and not worked and not unknown and not self.options.any_code:
+            text = f"All that {', '.join(sorted(needed))} writes stands elsewhere already: a copy is no work."
+            raise Stop("hack", text, "copy")
+
+    def _needed(self, contest: Contest, reference: Reference, own: list[str]) -> tuple[set[str], set[str]]:
+        """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
+        And those of which that is not known, because the process did not survive an earlier test."""
+        if not own or contest.right_despite(reference, "swap"):
+            return set(), set()
+        needed, left = set(), list(own)
+        while (
+            left and not contest.lost
+        ):  # what makes indices for others comes early in a forward, and survives its test least
+            kernel = left.pop()
+            if not contest.right_despite(reference, "noise", kernel):
+                needed.add(kernel)
+        return needed, set(left)
 
     def _baseline(self, reference: Reference):
         """The reference's own time, measured in a process of the candidates' kind, once per task."""
@@ -283,18 +309,19 @@ class Referee:
                 samples = contest.timing(reference, first)
                 with self.use_gpu():
                     rows = contest.profile(reference, first)
-                moves = list(MOVES) if self.device == "cuda" else []  # without a GPU the reference itself finds out
-                for draw in range(2, self.options.draws if moves else 0):
+                for draw in range(
+                    2, self.options.draws if self.device == "cuda" else 0
+                ):  # else the reference finds out
                     with self.use_gpu():
-                        reference.moves["check", draw] = self._move(contest, reference, moves, draw)
+                        reference.moves["check", draw] = self._move(contest, reference, draw)
         except Stop as stop:
             reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
         else:
             reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
-    def _move(self, contest: Contest, reference: Reference, moves: list[str], draw: int) -> str | None:
-        """The first of `moves` of the inputs on which the model stays finite; in other processes once `contest` has died of one."""
-        for how in moves:
+    def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:
+        """The first move of the draw's inputs on which the model stays finite; in other processes once `contest` has died of one."""
+        for how in moves(draw):
             with contextlib.ExitStack() as stack:
                 if contest.lost:
                     contest = Contest(self, stack.enter_context(self._folder()), reference.task.source, "Model")
@@ -305,17 +332,27 @@ class Referee:
                     return how
         return None
 
-    def _correctness(self, contest: "Contest", reference: Reference) -> dict:
-        """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one."""
+    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, set[str]]:
+        """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one, and the kernels
+        that only copied in all draws but the first, which may tune kernels."""
+
+        def draws():
+            modes = ["count", "record", *["copies"] * self.options.draws][: self.options.draws]
+            replies = [r for i, mode in enumerate(modes) if (r := contest.check(reference, "check", i, mode=mode))]
+            copies = [
+                {str(k) for k in r["copies"]} if isinstance(r.get("copies"), list) else set() for r in replies[1:]
+            ]
+            return replies[-1], set.intersection(*copies) if copies else set()
+
         unmatched = contest.build(reference)
         try:
-            return [r for draw in range(self.options.draws) if (r := contest.check(reference, "check", draw))][-1]
+            return draws()
         except Stop as stop:
             if stop.status != "wrong" or not unmatched:
                 raise
         contest.build(reference, by_seed=True)
         try:
-            return [r for draw in range(self.options.draws) if (r := contest.check(reference, "check", draw))][-1]
+            return draws()
         except Stop as stop:
             text = (
                 f"{stop.message}. Parameters of the task without a match by name and shape: {', '.join(unmatched[:6])}."

@@ -34,6 +34,7 @@ class Zygote:
     BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from kernelbench.contestant import zygote; zygote(int(sys.argv[2]), sys.argv[3])"
 
     def __init__(self, device: str):
+        self.device = device
         ours, theirs = socket.socketpair()
         root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         self.process = subprocess.Popen(
@@ -103,7 +104,7 @@ class Process:
     """One contestant, as the referee sees it."""
 
     def __init__(self, zygote: Zygote, job: int, channel: Channel):
-        self.zygote, self.job, self.channel, self.phase = zygote, job, channel, "start"
+        self.zygote, self.job, self.channel, self.phase, self.dead = zygote, job, channel, "start", False
 
     def ask(self, message: dict, fds=(), timeout: float = 30.0) -> tuple[dict, list[int]]:
         """The reply. Stop when the candidate raised, died, hung or babbled."""
@@ -130,6 +131,7 @@ class Process:
         try:
             reply, got = self.channel.recv(timeout)
         except TimeoutError:
+            self.dead = True  # to us: whatever it says now answers an old question
             raise Stop(
                 "timeout", f"No answer within {timeout:.0f} s in the phase '{self.phase}'; the process was killed."
             ) from None
@@ -139,9 +141,12 @@ class Process:
             raise Stop(
                 "hack", f"The candidate's process sent something that is no reply: {error}", "protocol"
             ) from None
-        if "error" in reply:
+        if "error" in reply or "tampered" in reply:
             for fd in got:
                 os.close(fd)
+            if "tampered" in reply:
+                text = f"The code changes {str(reply['tampered'])[:200]}, which is not its own."
+                raise Stop("hack", text, "tampering")
             raise Stop(*self._failed(reply["error"]))
         return reply, got
 
@@ -152,6 +157,7 @@ class Process:
             raise Died(f"a process for the kernel could not be started: {error!r}") from error
 
     def _died(self) -> Exception:
+        self.dead = True
         done = self.zygote.exits[self.job]
         done.event.wait(5)
         if self.zygote.dead:
@@ -164,7 +170,7 @@ class Process:
     def _failed(self, error) -> tuple[str, str]:
         error = error if isinstance(error, dict) else {}
         text = str(error.get("text", "?"))[:4000]
-        if error.get("type") == "Unsupported":
+        if error.get("unsupported") and self.zygote.device == "cpu":
             return "unsupported", text
         return "compile_error" if error.get("compile") or self.phase == "load" else "runtime_error", text
 

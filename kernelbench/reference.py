@@ -14,8 +14,19 @@ from kernelbench import Task
 from kernelbench.process import Fault
 from kernelbench.wire import flatten
 
-# Correctness draws from another distribution than the task's own: float inputs of either sign and another scale, or at least another scale.
-MOVES = {"mirror": lambda value: 2 - 3 * value, "stretch": lambda value: 3 * value + 0.5}
+# Correctness draws from other distributions than the task's own: float inputs of either sign and another scale, or at least another scale;
+# values near 1 and -1, whose products neither vanish nor grow.
+MOVES = {
+    "mirror": lambda value: 2 - 3 * value,
+    "stretch": lambda value: 3 * value + 0.5,
+    "unit": lambda value: (torch.rand_like(value) - 0.5).sign() * (1 + 0.01 * torch.randn_like(value)),
+}
+
+
+def moves(draw: int) -> tuple[str, ...]:
+    """What may be done to the inputs of correctness draw 2, 3, ..: the first that the task bears."""
+    return ("unit",) if draw % 2 else ("mirror", "stretch")
+
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -96,7 +107,7 @@ class Reference:
                 raise Fault(
                     f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}"
                 ) from error
-        return [self._move(v, how) for v in given]
+            return [self._move(v, how) for v in given]
 
     def _move(self, value, how):
         if isinstance(value, torch.Tensor):
@@ -145,7 +156,9 @@ class Reference:
             key, seed = name, self.number("call", *name) % 2**31
             moved = name[0] == "check" and name[1] >= 2
             if moved and key not in self.moves:
-                self.moves[key] = next((how for how in MOVES if self._bears(self.inputs(*name, how=how), seed)), None)
+                self.moves[key] = next(
+                    (how for how in moves(name[1]) if self._bears(self.inputs(*name, how=how), seed)), None
+                )
             inputs = self.inputs(*name, how=self.moves.get(key))
             if moved and self.moves[key] is None:
                 return inputs, None

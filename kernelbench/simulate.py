@@ -63,11 +63,12 @@ DEVICES = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One Triton launch: the kernel's name, the file its code lives in, its tensor arguments (bases of descriptors included)."""
+    """One Triton launch: the kernel's name, the file its code lives in, its tensor arguments (bases of descriptors included), its code."""
 
     name: str
     own_file: str
     tensors: list[torch.Tensor]
+    code: types.CodeType | None = None
 
 
 around: Callable[[Launch, Callable[[], None]], None] | None = None
@@ -101,7 +102,9 @@ def _run(self: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwarg
     bound = inspect.signature(self.fn).bind(*args, **kwargs)
     bound.apply_defaults()
     grid = tuple(grid(bound.arguments) if callable(grid) else grid)
-    launch = Launch(self.fn.__name__, self.fn.__code__.co_filename, list(_tensors(bound.arguments.values())))
+    launch = Launch(
+        self.fn.__name__, self.fn.__code__.co_filename, list(_tensors(bound.arguments.values())), self.fn.__code__
+    )
 
     def run() -> None:
         interpret.traffic = traffic = Traffic(launch.name, launch.tensors)

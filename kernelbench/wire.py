@@ -311,19 +311,22 @@ def export(tensors: list[torch.Tensor]) -> dict:
 kept: list[torch.Tensor] = []  # outputs stay alive until the next command
 
 
+_detach = torch._C.TensorBase.detach  # whatever becomes of torch.Tensor
+
+
 def flatten(value, tensors: list[torch.Tensor], exact: bool = False):
     """`value` as plain JSON in which tensors are {"t": index}; they are appended to `tensors`. TypeError on anything else. exact: tuples
     and dtypes survive; without it a tuple is the list that it might as well be."""
     if isinstance(value, torch.Tensor):
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise TypeError(f"a plain torch.Tensor was expected, not {type(value).__name__}")
-        tensors.append(value.detach())
+        tensors.append(_detach(value))
         return {"t": len(tensors) - 1}
-    if isinstance(value, (list, tuple)):
-        items = [flatten(v, tensors, exact) for v in value]
+    if isinstance(value, (list, tuple)):  # what a subclass holds, whatever it would say that it holds
+        items = [flatten(v, tensors, exact) for v in (tuple if isinstance(value, tuple) else list).__iter__(value)]
         return {"u": items} if exact and isinstance(value, tuple) else items
     if isinstance(value, dict):
-        pairs = sorted(value.items(), key=lambda pair: repr(pair[0]))
+        pairs = sorted(dict.items(value), key=lambda pair: repr(pair[0]))
         return {"d": [[flatten(k, tensors), flatten(v, tensors, exact)] for k, v in pairs]}
     if exact and isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}

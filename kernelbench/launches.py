@@ -1,0 +1,136 @@
+"""The Triton launches of a candidate's forward: counted by kernel, and put to the test whether the output needs what they write.
+
+Three tests, each one forward on inputs of its own. "noise": what one kernel would have changed becomes random; where the output stays right
+the kernel is launched for show. "swap": what every kernel of the candidate wrote becomes what it wrote on other inputs, which looks like
+any other result; where the output stays right none of them matters. "record" and "copies": a kernel that only repeats what another tensor
+of the forward holds, bit by bit, is no work of its own. Runs beside the candidate, so what it finds is a claim.
+"""
+
+import math
+
+import torch
+
+from kernelbench import simulate
+from kernelbench.wire import leaves
+
+
+class Launches:
+    """Counts launches while `watch` is active. path: the candidate's file; a launch is its own if the kernel's code lies there."""
+
+    def __init__(self, device: str, path: str):
+        self.device, self.path = device, path
+        self.codes: dict[str, list] = {}  # name -> the code objects that bear it
+        self.written: dict[tuple[str, int], list] = {}  # (kernel, number of the launch) -> tensors as it left them
+        self.begin("count", None, [], None)
+
+    def begin(self, mode: str, kernel: str | None, inputs, model):
+        self.mode, self.kernel, self.counts, self.copies = mode, kernel, {}, {}
+        if mode == "record":
+            self.written = {}
+        given = [
+            *leaves(inputs),
+            *(model.state_dict(keep_vars=True).values() if isinstance(model, torch.nn.Module) else []),
+        ]
+        self.given = {t.untyped_storage().data_ptr() for t in given if isinstance(t, torch.Tensor)}
+
+    def around(self, launch, run):
+        """Every Triton launch of a forward passes here."""
+        own = launch.own_file == self.path
+        codes = self.codes.setdefault(launch.name, [])
+        if launch.code not in codes:
+            codes.append(launch.code)
+        place = codes.index(launch.code)
+        kernel = f"{launch.name} ({place + 1})" if place else launch.name
+        number = self.counts.get((kernel, own), 0)
+        self.counts[kernel, own] = number + 1
+        if not own or self.mode == "count" or (self.mode == "noise" and kernel != self.kernel):
+            return run()
+        before = [t.clone() for t in launch.tensors]
+        run()
+        if self.mode == "noise":
+            for t, old in zip(launch.tensors, before):
+                t.copy_(torch.where(_near(t, old), old, _noise(t)))
+        elif self.mode == "swap":
+            for t, other in zip(launch.tensors, self.written.get((kernel, number), [])):
+                if other is not None and other.shape == t.shape:
+                    t.copy_(other)
+        else:
+            changed = [not _equal(t, old).all() for t, old in zip(launch.tensors, before)]
+            if self.mode == "record":
+                self.written[kernel, number] = [t.clone() if c else None for t, c in zip(launch.tensors, changed)]
+            sources = [
+                s for s, c in zip(launch.tensors, changed) if not c and s.untyped_storage().data_ptr() not in self.given
+            ]
+            outputs = [(t, old) for t, old, c in zip(launch.tensors, before, changed) if c]
+            copy = bool(outputs) and all(any(_repeats(t, old, s) for s in sources) for t, old in outputs)
+            self.copies[kernel] = self.copies.get(kernel, True) and copy
+        return None
+
+    def report(self) -> dict:
+        counts = [[kernel, own, n] for (kernel, own), n in self.counts.items()]
+        return {"launches": counts, "copies": [kernel for kernel, copy in self.copies.items() if copy]}
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | ((a != a) & (b != b))
+
+
+def _near(t: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    """Where a launch changed nothing that would show."""
+    same = _equal(t, old)
+    return same | ((t - old).abs() <= 1e-5 * t.abs()) if t.dtype.is_floating_point else same
+
+
+def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
+    """Whether all that was written to t stands at the same places of `source`."""
+    if t.numel() != source.numel() or t.dtype != source.dtype:
+        return False
+    return bool((_equal(t.reshape(-1), source.reshape(-1)) | _equal(t, old).reshape(-1)).all())
+
+
+def _noise(t: torch.Tensor) -> torch.Tensor:
+    if t.dtype.is_floating_point:
+        # finite, of either sign, from tame to very large: nothing cancels it by accident
+        top = min(6.0, math.log10(torch.finfo(t.dtype).max) - 0.5)
+        size = 10 ** torch.empty(t.shape, device=t.device).uniform_(1, top)
+        return (torch.randn(t.shape, device=t.device).sign() * size).to(t.dtype)
+    if t.dtype == torch.bool:
+        return ~t
+    return torch.randint(0, 100, t.shape, device=t.device).to(t.dtype)
+
+
+class watch:
+    """While active, every Triton launch (any syntax) goes through around(launch, run)."""
+
+    def __init__(self, device: str, around):
+        self.device, self.around = device, around
+
+    def __enter__(self):
+        if self.device == "cpu":
+            simulate.around = self.around
+            return
+        from triton.backends.nvidia.driver import CudaLauncher
+
+        self.launcher, self.original, around = CudaLauncher, (CudaLauncher.__init__, CudaLauncher.__call__), self.around
+
+        def init(launcher, src, metadata):
+            self.original[0](launcher, src, metadata)
+            code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
+            launcher.drkernel = (metadata.name, code)
+
+        def call(launcher, *args):
+            name, code = getattr(launcher, "drkernel", ("?", None))
+            tensors = [getattr(a, "base", a) for a in args]
+            tensors = [t for t in tensors if isinstance(t, torch.Tensor)]
+            return around(
+                simulate.Launch(name, code.co_filename if code else "", tensors, code),
+                lambda: self.original[1](launcher, *args),
+            )
+
+        CudaLauncher.__init__, CudaLauncher.__call__ = init, call
+
+    def __exit__(self, *_):
+        if self.device == "cpu":
+            simulate.around = None
+        else:
+            self.launcher.__init__, self.launcher.__call__ = self.original

@@ -1,0 +1,110 @@
+"""Two things that a contestant does to be hard to fool from inside its own process: memory that holds nothing, and functions that stay what
+they are. Neither is proof against code that runs beside them; what the referee believes does not rest on them alone."""
+
+import json
+import os
+import socket
+import struct
+import sys
+import time
+import types
+
+import torch
+from torch.overrides import _len_torch_function_stack
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernelbench import launches, simulate, wire
+
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.GetSetDescriptorType,
+    type,
+)
+_MUTABLE = {"around"}  # names that change by themselves
+
+
+def seal(*places):
+    """A function that names the first thing that has changed since: functions, methods and classes of `places` and of what else carries
+    messages, times and tensors, hooks of the interpreter, modes of torch. None while all is as it was."""
+    places = [
+        json,
+        json.encoder,
+        json.decoder,
+        json.JSONEncoder,
+        json.JSONDecoder,
+        os,
+        socket,
+        socket.socket,
+        struct,
+        time,
+        *places,
+    ]
+    places += [
+        wire,
+        wire.Channel,
+        wire.Opened,
+        wire.Shared,
+        simulate,
+        simulate.Meter,
+        launches,
+        launches.Launches,
+        launches.watch,
+    ]
+    places += [
+        torch.Tensor,
+        torch.nn.Module,
+        torch.cuda,
+        torch.cuda.Event,
+        torch.profiler,
+        torch.profiler.profile,
+        torch._C._autograd,
+    ]
+
+    def look():
+        for place in places:
+            for name, value in list(vars(place).items()):
+                if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE:
+                    yield (place.__name__, name), (value, getattr(value, "__code__", None))
+
+    known, depth = dict(look()), _len_torch_function_stack()
+
+    def changed() -> str | None:
+        now = dict(look())
+        for key, (value, code) in known.items():
+            if key not in now or now[key][0] is not value or now[key][1] is not code:
+                return ".".join(key)
+        if sys.getprofile() or sys.gettrace():
+            return "the interpreter's profile or trace function"
+        return "a mode of torch" if _len_torch_function_stack() != depth else None
+
+    return changed
+
+
+_EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+
+
+class Poison(TorchDispatchMode):
+    """While active, uninitialised memory holds finite random values: what is left there from before, or the zeros of fresh memory, help nobody."""
+
+    def __init__(self, device: str):
+        super().__init__()
+        self.generators = {"cpu": torch.Generator(), device: torch.Generator(device)}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ in _EMPTY and out.numel() and out.device.type in self.generators:
+            if (
+                out.is_cuda
+                and torch.cuda.is_available()
+                and out.device.type == "cuda"
+                and torch.cuda.is_current_stream_capturing()
+            ):
+                return out
+            generator = self.generators[out.device.type]
+            if out.dtype.is_floating_point:
+                out.uniform_(-1000, 1000, generator=generator)
+            elif not out.is_complex():
+                out.random_(0, 2 if out.dtype == torch.bool else 100, generator=generator)
+        return out
