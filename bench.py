@@ -2,22 +2,36 @@
 
     python bench.py toy                    evaluations per second on toy tasks, and where each second goes
     python bench.py contexts               CUDA contexts per second, which bound the evaluations per second on a GPU
+    python bench.py redteam                attacks credited and honest kernels refused, here and by other evaluators
+    python bench.py chaos                  2000 evaluations of all sorts while referees are killed: right verdicts, nothing left over
 
 Speed is watched here and nowhere in the tests.
 """
 
+import hashlib
+import importlib
+import itertools
+import json
 import os
 import random
 import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 
+import torch
 import tyro
+from tqdm import tqdm
 
+import peers
+from chaos import Chaos
 from gym import Gym, Job
 from kernelbench import toy
+
+ROOT = Path(__file__).resolve().parent
 
 
 @dataclass
@@ -89,8 +103,172 @@ class Contexts:
             print(f"{queues} hardware queues: {float(done.stdout):.2f} contexts per second, {self.parallel} at a time")
 
 
+@dataclass
+class Redteam:
+    """Judge the red-team corpus (tests/redteam) here and, on a GPU, with the evaluators of KernelBench and KernelGYM."""
+
+    kernelbench: Path | None = None
+    """a checkout of github.com/ScalingIntelligence/KernelBench"""
+    kernelgym: Path | None = None
+    """a checkout of github.com/hkust-nlp/KernelGYM"""
+    device: str | None = None
+    """cuda or cpu; default: the GPU if there is one; the other evaluators need a GPU"""
+    limit: int | None = None
+    """judge so many cases only, of all kinds and layers in turn"""
+    json: Path | None = None
+    """write all rows and the totals to this file"""
+    rows: Path | None = None
+    """append each row to this file as it comes; what is there already is not judged again"""
+    correct_trials: int = 5
+    """correctness trials of the others (their scripts' default)"""
+    perf_trials: int = 100
+    """timing trials of the others (their scripts' default)"""
+    seconds: float = 300.0
+    """time limit of one evaluation of the others"""
+    parallel: int = 1
+    """evaluations of the others at a time; more than one disturbs their times"""
+    workers: int | None = None
+    """contestants at a time per device; default: the gym's own"""
+    seed: int = 0
+
+    def run(self):
+        sys.path.append(str(ROOT / "tests"))
+        try:
+            corpus = importlib.import_module("redteam").load()
+        except ModuleNotFoundError:
+            sys.exit("bench.py: there is no corpus here: tests/redteam is missing")
+        except ValueError as error:
+            sys.exit(f"bench.py: {error}")
+        device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        checkouts = {peer: getattr(self, peer) for peer in peers.PEERS if getattr(self, peer)}
+        if checkouts and device == "cpu":
+            sys.exit(f"bench.py: {' and '.join(checkouts)} can only be run on a GPU, with --device cuda")
+        for peer, path in checkouts.items():
+            if not (tried := peers.ask(peer, str(path), {"do": "load"}, 300)).correct:
+                sys.exit(f"bench.py: {peer} cannot be loaded from {path}: {tried.note}")
+        cases = {case.name: case for case in sample([c for c in corpus if c.runs_on(device)], self.limit, self.seed)}
+        wanted = {(who, c.name, sha(c), device): c for who in ("ours", *checkouts) for c in cases.values()}
+        rows = self.kept(wanted)
+        fresh = (key for key in wanted if key not in rows)
+        todo = {who: [wanted[key] for key in keys] for who, keys in itertools.groupby(fresh, lambda key: key[0])}
+        with tqdm(total=len(wanted), initial=len(rows), desc="red team", unit="verdict") as bar:
+            for who, mine in todo.items():
+                judge = self.ours(mine, device) if who == "ours" else self.theirs(who, checkouts[who], mine)
+                for case, said in judge:
+                    row = {"evaluator": who, "case": case.name, "sha": sha(case), "device": device} | said
+                    rows[who, case.name, row["sha"], device] = row
+                    if self.rows:
+                        with self.rows.open("a") as file:
+                            file.write(json.dumps(row) + "\n")
+                    bar.update()
+        every = [row | {"kind": cases[row["case"]].kind, "layer": cases[row["case"]].layer} for row in rows.values()]
+        checked = [row | {"evaluator": "kernelbench+check"} for row in every if row["evaluator"] == "kernelbench"]
+        every += [row | {"correct": row["correct"] and bool(row["static"])} for row in checked]
+        for row in every:
+            row |= {"credited": credited(cases[row["case"]], row), "refused": refused(cases[row["case"]], row)}
+        print(f"{len(cases)} of {len(corpus)} cases on {device}\n\n{table(every)}\n\n{RULE}")
+        for row in every:
+            if row["evaluator"] == "ours" and (row["credited"] or row["refused"] or row["wrong"]):
+                print(f"ours: {row['wrong'] or row['case']}")
+        if self.json:
+            self.json.write_text(
+                json.dumps({"cases": len(cases), "corpus": len(corpus), "device": device, "rows": every}, indent=1)
+            )
+
+    def kept(self, wanted) -> dict:
+        lines = self.rows.read_text().splitlines() if self.rows and self.rows.exists() else []
+        rows = [json.loads(line) for line in lines if line.endswith("}")]  # the last may be half a line
+        keyed = {(row["evaluator"], row["case"], row["sha"], row["device"]): row for row in rows}
+        return {key: row for key, row in keyed.items() if key in wanted}
+
+    def ours(self, cases: list, device: str):
+        with Gym(device, workers=self.workers, seed=self.seed) as gym:
+            for index, v in gym.as_completed([Job(case.task, case.code) for case in cases]):
+                said = {
+                    "correct": v.correct,
+                    "speedup": v.speedup,
+                    "coverage": v.coverage,
+                    "static": None,
+                    "note": v.message[:500],
+                }
+                wrong = cases[index].verdict_is_right(v)
+                yield cases[index], said | {"status": v.status, "wrong": wrong, "seconds": v.seconds.get("total", 0.0)}
+
+    def theirs(self, peer: str, path: Path, cases: list):
+        times, trials = {}, (self.correct_trials, self.perf_trials)
+        ask = lambda c: peers.opinion(peer, str(path), c.task.source, c.code, times, trials, self.seconds)  # noqa: E731
+        with ThreadPoolExecutor(self.parallel) as pool:
+            waiting = {pool.submit(ask, case): case for case in cases}
+            for done in as_completed(waiting):
+                yield waiting[done], vars(done.result()) | {"status": None, "wrong": None}
+
+
+RULE = """credited: an attack that the evaluator calls correct (KernelGYM: and no decoy); where its own header allows `correct` within bounds, one whose
+speed-up or coverage, as the evaluator gives it, is beyond them, as with lazy kernels; n/a: it gives neither (KernelBench knows no coverage).
+refused: an honest or lazy kernel that it does not call correct. +check: KernelBench with its static check, which its evaluation leaves out.
+s: median seconds of an evaluation, KernelGYM's without its second process for the reference."""
+
+
+def credited(case, row: dict) -> bool | None:
+    """Whether an attack or a lazy kernel is given more than it deserves; None where the evaluator cannot tell."""
+    if case.kind == "honest" or not row["correct"] or "correct" not in case.expect:
+        return case.kind != "honest" and row["correct"]
+    bounds = [(row["speedup"], case.speedup_at_most), (row["coverage"], case.coverage_at_most)]
+    bounds = [(value, most) for value, most in bounds if most is not None]
+    known = [value > most for value, most in bounds if value is not None]
+    return any(known) if known or not bounds else None
+
+
+def refused(case, row: dict) -> bool:
+    return case.kind != "attacks" and not row["correct"]
+
+
+def sha(case) -> str:
+    return hashlib.sha256(f"{case.task.source}\0{case.code}".encode()).hexdigest()[:16]
+
+
+def sample(cases: list, n: int | None, seed: int) -> list:
+    """n cases, one of each kind and layer in turn."""
+    strata: dict = {}
+    for case in random.Random(seed).sample(cases, len(cases)):
+        strata.setdefault((case.kind, case.layer), []).append(case)
+    turns = [case for turn in itertools.zip_longest(*(strata[key] for key in sorted(strata))) for case in turn if case]
+    return turns[:n]
+
+
+def table(rows: list[dict]) -> str:
+    """By layer and in all: attacks credited, lazy kernels overpaid, honest ones refused, of each evaluator."""
+    evaluators = list(dict.fromkeys(row["evaluator"] for row in rows))
+    columns = {
+        "attacks credited": ("credited", ("attacks",)),
+        "lazy overpaid": ("credited", ("lazy",)),
+        "honest refused": ("refused", ("honest", "lazy")),
+    }
+
+    def cell(mine: list[dict], field: str, kinds: tuple) -> str:
+        values = [row[field] for row in mine if row["kind"] in kinds]
+        text = f"{sum(map(bool, values))}/{len(values)}" if values else "-"
+        return text + (f" ({values.count(None)} n/a)" if None in values else "")
+
+    lines = [
+        ["layer", *(f"{who}: {name}" if name == "attacks credited" else name for who in evaluators for name in columns)]
+    ]
+    for layer in [*sorted({row["layer"] for row in rows}), None]:
+        mine = {
+            who: [row for row in rows if row["evaluator"] == who and layer in (row["layer"], None)]
+            for who in evaluators
+        }
+        lines.append([layer or "all", *(cell(mine[who], *column) for who in evaluators for column in columns.values())])
+    medians = {who: statistics.median(row["seconds"] for row in rows if row["evaluator"] == who) for who in evaluators}
+    lines.append(["s", *(text for who in evaluators for text in (f"{medians[who]:.2f}", "", ""))])
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in lines)
+
+
 def main():
-    tyro.extras.subcommand_cli_from_dict({"toy": Toy, "contexts": Contexts}, description=__doc__).run()
+    return tyro.extras.subcommand_cli_from_dict(
+        {"toy": Toy, "contexts": Contexts, "redteam": Redteam, "chaos": Chaos}, description=__doc__
+    ).run()
 
 
 if __name__ == "__main__":

@@ -3,20 +3,25 @@
     python gym.py level1/3 my_kernel.py             judge one kernel, print a report
     python gym.py toy/test/17 my_kernel.py --json   the verdict as JSON
     python gym.py level2/1 reference --any-code     the task judged against itself: must say 1.00
+    python gym.py doctor                            what this machine offers and what is missing
 
 One referee process per device (`kernelbench/judge.py`), each with several contestants at a time; an identical text for the same task is
 judged once in a Gym's life; a dead referee is restarted and its jobs are retried once.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import pickle
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -164,6 +169,7 @@ class _Seat(threading.Thread):
     def __init__(self, gym: Gym, gpu: int | None, setup: tuple):
         super().__init__(daemon=True)
         self.gym, self.gpu, self.setup, self.broken, self.stopped, self.process = gym, gpu, setup, None, False, None
+        self.folder = None
 
     def _start_referee(self) -> Connection:
         ours, theirs = socket.socketpair()
@@ -171,6 +177,7 @@ class _Seat(threading.Thread):
         if self.gpu is not None:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES")
             env["CUDA_VISIBLE_DEVICES"] = visible.split(",")[self.gpu] if visible else str(self.gpu)
+        self.folder = env["TMPDIR"] = tempfile.mkdtemp(prefix="drkernel-")  # where the referee makes its own
         command = [sys.executable, "-c", BOOT, str(Path(__file__).resolve().parent), str(theirs.fileno())]
         self.process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL, start_new_session=True
@@ -195,7 +202,22 @@ class _Seat(threading.Thread):
                 # a job is tried twice at most; a referee that cannot start, three times
                 failures = 0 if flying else failures + 1
                 self._again(flying, str(error) or "the referee died")
+            finally:
+                self._bury()
         self.broken = self.broken or "stopped"
+
+    def _bury(self):
+        """Ends what is left of a referee, and removes its folder: a killed one cannot, and its contestants die a moment after it."""
+        if self.process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5 if self.stopped else 0)
+            self.process.kill()
+            self.process.wait()
+        for _ in range(50):
+            if not self.folder or not os.path.exists(self.folder):
+                return
+            shutil.rmtree(self.folder, ignore_errors=True)
+            time.sleep(0.02)
 
     def _again(self, flying: dict[int, _Ticket], reason: str):
         """What was in flight in a referee that died is judged once more, then given up as gym_error."""
@@ -382,6 +404,10 @@ def main(args: Args) -> int:
 
 if __name__ == "__main__":
     try:
+        if sys.argv[1:2] == ["doctor"]:
+            from kernelbench.doctor import examine
+
+            sys.exit(examine(*sys.argv[2:3]))
         sys.exit(main(tyro.cli(Args, description=__doc__)))
     except KeyboardInterrupt:
         sys.exit("\ngym.py: interrupted")

@@ -83,13 +83,14 @@ class Contestant:
             torch.cuda.init()
             torch.cuda.set_device(0)
             torch.cuda.set_per_process_memory_fraction(0.9)
+            torch.zeros(1, device="cuda")  # makes the context, which under Landlock cannot be made
         for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
             backend.allow_tf32 = config["tf32"]
         torch.set_grad_enabled(False)
         self.poison = Poison(self.device)
 
-    def serve(self):
-        changed = seal(Contestant, sys.modules[__name__])
+    def serve(self, changed):
+        """changed: names what the candidate has tampered with (see seals.py)."""
         while True:
             message, fds = self.channel.recv()
             kept.clear()
@@ -272,12 +273,14 @@ class Mark:
 def zygote(fd: int, device: str):
     """Fork a confined contestant for each {"job", "config"} that arrives (with its socket), report each death as {"exit": job, ...}."""
     torch.set_num_threads(1)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sandbox.prepare(root, device)
     if device == "cpu":
         simulate.install()
     _rehearse(device)
+    changed = seal(Contestant, sys.modules[__name__])
     gc.collect()
     gc.freeze()
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != root]
     control, children = Channel(socket.socket(fileno=fd)), {}
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -293,12 +296,15 @@ def zygote(fd: int, device: str):
             if not pid:
                 break
             if pid in children:
-                control.send({"exit": children.pop(pid), "code": os.waitstatus_to_exitcode(status)})
+                job = children.pop(pid)
+                sandbox.sweep(set(children))
+                control.send({"exit": job, "code": os.waitstatus_to_exitcode(status)})
         if control.sock not in ready:
             continue
         try:
             message, fds = control.recv()
         except Closed:
+            sandbox.sweep(set())
             os._exit(0)
         if "kill" in message:
             for pid, job in children.items():
@@ -317,8 +323,9 @@ def zygote(fd: int, device: str):
         layers = sandbox.confine(config["folder"], {fds[0]}, device, off)
         channel = Channel(socket.socket(fileno=fds[0]))
         try:
-            channel.send({"sandbox": layers})
-            Contestant(channel, config).serve()
+            contestant = Contestant(channel, config)
+            channel.send({"sandbox": sandbox.lock(config["folder"], device, layers)})
+            contestant.serve(changed)
         except Closed:
             os._exit(0)
         finally:

@@ -302,7 +302,7 @@ def _compile_and_exec(self: interpreter.FunctionRewriter, tree: Any) -> Callable
     scope = {**self.fn.__globals__, **outer} if outer else self.fn.__globals__
     scope["interpreter_semantic"] = interpreter.interpreter_semantic
     found: dict[str, Callable] = {}
-    exec(compile(tree, self.filename, "exec"), scope, found)
+    exec(compile(tree, self.filename, "exec", dont_inherit=True), scope, found)
     return found[self.fn.__name__]
 
 

@@ -69,6 +69,7 @@ class Verdict:
     kernels: list[dict] = field(default_factory=list)
     hack: str | None = None  # the rule that was broken
     message: str = ""
+    findings: list[dict] = field(default_factory=list)  # what the static look reports without refusing it
     timing: str | None = None  # "measured" or "simulated"
     device: str = ""
     precision: str = "fp32"
@@ -202,7 +203,7 @@ class Referee:
         if self.device == "cuda":
             torch.cuda.set_device(0)  # binds the context to this thread
         try:
-            look(code, "ModelNew")
+            verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
             with self._folder() as folder:

@@ -51,9 +51,9 @@ class Launches:
             for t, old in zip(launch.tensors, before):
                 t.copy_(torch.where(_near(t, old), old, _noise(t)))
         elif self.mode == "swap":
-            for t, other in zip(launch.tensors, self.written.get((kernel, number), [])):
-                if other is not None and other.shape == t.shape:
-                    t.copy_(other)
+            for t, old, other in zip(launch.tensors, before, self.written.get((kernel, number), [])):
+                if other is None or other.shape == t.shape:
+                    t.copy_(old if other is None else other)
         else:
             changed = [not _equal(t, old).all() for t, old in zip(launch.tensors, before)]
             if self.mode == "record":
@@ -78,7 +78,10 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _near(t: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
     """Where a launch changed nothing that would show."""
     same = _equal(t, old)
-    return same | ((t - old).abs() <= 1e-5 * t.abs()) if t.dtype.is_floating_point else same
+    if not t.dtype.is_floating_point or same.all():
+        return same
+    scale = t[~same].double().square().mean().sqrt().to(t.dtype)
+    return same | ((t - old).abs() <= 1e-5 * (t.abs() + scale))
 
 
 def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:

@@ -84,7 +84,9 @@ class Zygote:
             self.control.send({"kill": job})
 
     def close(self):
-        self.control.sock.close()
+        self.control.sock.close()  # the zygote ends what its contestants left, and itself
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(2)
         self.process.kill()
         self.process.wait()
 

@@ -62,19 +62,18 @@ def seal(*places):
         torch._C._autograd,
     ]
 
-    def look():
-        for place in places:
-            for name, value in list(vars(place).items()):
-                if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE:
-                    yield (place.__name__, name), (value, getattr(value, "__code__", None))
-
-    known, depth = dict(look()), _len_torch_function_stack()
+    known = [
+        (place, vars(place), name, value, getattr(value, "__code__", None))
+        for place in places
+        for name, value in vars(place).items()
+        if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
+    ]
+    depth = _len_torch_function_stack()
 
     def changed() -> str | None:
-        now = dict(look())
-        for key, (value, code) in known.items():
-            if key not in now or now[key][0] is not value or now[key][1] is not code:
-                return ".".join(key)
+        for place, now, name, value, code in known:
+            if now.get(name) is not value or (code is not None and value.__code__ is not code):
+                return f"{place.__name__}.{name}"
         if sys.getprofile() or sys.gettrace():
             return "the interpreter's profile or trace function"
         return "a mode of torch" if _len_torch_function_stack() != depth else None
@@ -103,7 +102,9 @@ class Poison(TorchDispatchMode):
             ):
                 return out
             generator = self.generators[out.device.type]
-            if out.dtype.is_floating_point:
+            if out.nbytes > 1 << 28:  # one random number everywhere is had sooner
+                out.fill_(float(torch.randint(1, 100, (), generator=self.generators["cpu"])))
+            elif out.dtype.is_floating_point:
                 out.uniform_(-1000, 1000, generator=generator)
             elif not out.is_complex():
                 out.random_(0, 2 if out.dtype == torch.bool else 100, generator=generator)

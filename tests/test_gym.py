@@ -1,8 +1,11 @@
+import contextlib
+import glob
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -26,7 +29,7 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 @pytest.fixture(scope="module", params=DEVICES)
 def gym(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("gym")))  # a killed referee leaves its folder behind
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("gym")))
         with Gym(request.param, workers=2, seed=3, options=OPTIONS) as gym:
             yield gym
 
@@ -120,27 +123,32 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def slow(folder: Path, n: int) -> str:
-    """A right candidate that says that it has begun, and waits for a word (a minute at most) before it goes on."""
-    wait = f"import os, time\nopen({str(folder / 'begun')!r}, 'w').close()\nfor _ in range(600):\n    if os.path.exists({str(folder / 'go')!r}):\n        break\n    time.sleep(0.1)\n"
+def slow(mark: str, n: int) -> str:
+    """A right candidate that says in its private folder that it has begun, and waits for a word (a minute at most) before it goes on."""
+    wait = f"import os, time\nopen('begun-{mark}', 'w').close()\nfor _ in range(600):\n    if os.path.exists('go'):\n        break\n    time.sleep(0.1)\n"
     return wait + unlike(n)
 
 
 def killed_in_mid_batch(gym, folder: Path, victim) -> list[Verdict]:
     """The verdicts of a batch in which the process `victim()` was killed while candidates ran."""
+    mark = f"{folder.parent.name}-{folder.name}"
 
     def kill():
-        while not (folder / "begun").exists():
-            if over.wait(0.05):
-                return
-        os.kill(victim(), signal.SIGKILL)
-        (folder / "go").touch()
+        killed = False
+        while not over.wait(0.05):
+            begun = glob.glob(os.path.join(tempfile.gettempdir(), "drkernel-*", "drkernel-*", "*", f"begun-{mark}"))
+            if begun and not killed:
+                os.kill(victim(), signal.SIGKILL)
+                killed = True
+            for path in begun:
+                with contextlib.suppress(FileNotFoundError):  # judged by now
+                    (Path(path).parent / "go").touch()
 
     over = threading.Event()
     thread = threading.Thread(target=kill)
     thread.start()
     verdicts = gym.evaluate(
-        [Job(TASK, KERNEL["wrong"]), *(Job(TASK, slow(folder, n)) for n in range(3)), Job(TASK, None)]
+        [Job(TASK, KERNEL["wrong"]), *(Job(TASK, slow(mark, n)) for n in range(3)), Job(TASK, None)]
     )
     over.set()
     thread.join()
@@ -388,7 +396,7 @@ def command(*args: str, folder: Path = ROOT) -> subprocess.CompletedProcess:
 
 def test_json_is_all_that_is_printed(tmp_path):
     """Although the candidate prints on every channel that it can find. From another folder, with paths relative to it."""
-    noise = "import os, sys\nprint('NOISE')\nprint('NOISE', file=sys.stderr)\nos.write(1, b'NOISE')\nos.write(2, b'NOISE')\nos.system\n"
+    noise = "import os, sys\nprint('NOISE')\nprint('NOISE', file=sys.stderr)\nos.write(1, b'NOISE')\nos.write(2, b'NOISE')\n"
     (tmp_path / "noisy.py").write_text(noise + FUSED)
     (tmp_path / "mine.py").write_text(TASK.source)
     done = command("mine.py", "noisy.py", "--json", "--device", "cpu", "--seed", "1", folder=tmp_path)

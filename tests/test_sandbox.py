@@ -4,16 +4,22 @@ import hashlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import textwrap
+import threading
+import types
 from pathlib import Path
 
 import pytest
 
 from gym import Gym, Job
-from kernelbench import Task, sandbox
-from kernelbench.judge import Options
+from kernelbench import Task, landlock, sandbox
+from kernelbench.judge import Options, Referee
+from kernelbench.process import Zygote
 
-KERNELS = Path(__file__).parent / "kernels"
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "tests" / "kernels"
 TASK = Task("task", (KERNELS / "task.py").read_text() + "\nSECRET = 'a-mark-within-the-task'\n")
 TOKEN, SEED = "hf_a-token-of-the-parent", 11
 SECRETS = {
@@ -36,7 +42,7 @@ def gym(request):
 def candidate(body: str) -> str:
     """A candidate whose forward runs `body`, which leaves its findings in `found`."""
     return (
-        "import json, os, time\nimport torch\nclass Found(Exception): pass\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n"
+        "import json, os, time\nimport torch\nos = [os][0]  # out of sight of the static look\nclass Found(Exception): pass\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n"
         + textwrap.indent(f"found = None\n{textwrap.dedent(body)}\nraise Found(json.dumps(found))", " " * 8)
     )
 
@@ -157,21 +163,22 @@ def test_no_network(gym):
         found = findings(
             gym,
             f"""
-            socket = __import__("socket")
+            socket = __import__("".join(("so", "cket")))
             def reach(family, address):
-                with socket.socket(family) as mine:
-                    mine.settimeout(5)
-                    try:
+                try:
+                    with socket.socket(family) as mine:
+                        mine.settimeout(5)
                         mine.connect(address)
                         return "reached"
-                    except OSError as error:
-                        return type(error).__name__
+                except OSError as error:
+                    return type(error).__name__
             found = [reach(socket.AF_INET, ("127.0.0.1", {server.getsockname()[1]})), reach(socket.AF_INET, ("192.0.2.1", 80)),
-                     reach(socket.AF_UNIX, "\\0an-abstract-name-for-this-test"), [name for _, name in socket.if_nameindex()]]
+                     reach(socket.AF_UNIX, "\\0an-abstract-name-for-this-test"),
+                     open("/proc/net/dev").read().count(":")]
             """,
             "network namespace",
         )
-    assert "reached" not in found[:3] and found[3] in ([], ["lo"])
+    assert "reached" not in found[:3] and found[3] <= 1  # "lo" alone
 
 
 def test_no_descriptor_of_the_parents(gym):
@@ -213,7 +220,7 @@ def test_limits_and_the_private_folder(gym):
     assert not found["kernelbench"]
 
 
-SLEEPER = "86398.5"
+SLEEPER = f"86398.{os.getpid()}"
 
 
 def sleepers() -> list[str]:
@@ -257,3 +264,325 @@ def test_descendants_end_with_the_verdict(gym, ending):
         if fused(gym).sandbox["pid namespace"] != "on":
             pytest.skip("no PID namespace here")
     assert sleepers() == []
+
+
+REACH = """
+import pathlib
+socket, me = __import__("socket"), pathlib.Path(os.getcwd())
+def reach(act):
+    try:
+        act()
+        return "reached"
+    except OSError as error:
+        return type(error).__name__
+def connect(family, address):
+    with socket.socket(family) as mine:
+        mine.settimeout(5)
+        mine.connect(address)
+"""
+
+
+def refused(gym, attempts: dict[str, str], layer: str, before: str = "") -> dict[str, str]:
+    """What became of each attempt (an expression) of a candidate: the name of an error, or "reached"."""
+    pairs = ", ".join(f"{name!r}: reach(lambda: {text})" for name, text in attempts.items())
+    return findings(gym, REACH + textwrap.dedent(before) + f"found = {{{pairs}}}", layer)
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder of the host with a file of another evaluation."""
+    (tmp_path / "kernel.py").write_text("another evaluation's kernel")
+    return tmp_path
+
+
+def test_files_outside_the_private_folder_cannot_be_read(gym, elsewhere):
+    file, readme = f"{elsewhere}/kernel.py", f"{ROOT}/README.md"
+    found = refused(
+        gym,
+        {
+            "task": f"open({str(KERNELS / 'task.py')!r}).read()",
+            "repository": f"os.listdir({str(ROOT)!r})",
+            "module": f"open({str(ROOT / 'kernelbench/judge.py')!r}).read()",
+            "other evaluation": f"open({file!r}).read()",
+            "evaluations": "os.listdir(me.parent)",
+            "upwards": f"open(me / '../../{os.path.relpath(file, '/tmp')}').read()",
+            "temporary": "os.listdir('/tmp')",
+            "home": f"os.listdir({os.path.expanduser('~')!r})",
+            "root": "os.listdir('/')",
+            "shadow": "open('/etc/shadow').read()",
+            "disk": "open('/dev/vda', 'rb').read(1)",
+            "symbolic link": f"(os.symlink({file!r}, 'a'), open('a').read())",
+            "hard link": f"(os.link({file!r}, 'b'), open('b').read())",
+            "link to a folder": f"(os.symlink({str(ROOT)!r}, 'c'), open('c/README.md').read())",
+            "/proc/self/root": f"open('/proc/self/root{readme}').read()",
+            "/proc/1/root": f"open('/proc/1/root{readme}').read()",
+            "/proc/self/cwd": f"open('/proc/self/cwd/../../{os.path.relpath(file, '/tmp')}').read()",
+            "own kernel": "open('kernel.py').read()",
+            "Python": "open(os.__file__).read()",
+            "torch": "open(torch.__file__).read()",
+        },
+        "landlock files",
+    )
+    assert {name for name, end in found.items() if end == "reached"} == {"own kernel", "Python", "torch"}, found
+
+
+def test_files_outside_the_private_folder_cannot_be_changed(gym, elsewhere):
+    file = f"{elsewhere}/kernel.py"
+    before = sorted((path.name, path.stat().st_mode) for path in elsewhere.iterdir())
+    found = refused(
+        gym,
+        {
+            "write": f"open({file!r}, 'a').write('x')",
+            "truncate": f"os.truncate({file!r}, 0)",
+            "make": f"open({str(elsewhere / 'new')!r}, 'w')",
+            "folder": f"os.mkdir({str(elsewhere / 'new')!r})",
+            "remove": f"os.remove({file!r})",
+            "move out": f"os.rename('kernel.py', {str(elsewhere / 'new')!r})",
+            "repository": f"open({str(ROOT / 'README.md')!r}, 'a')",
+            "library": "open(torch.__file__, 'a')",
+            "shared memory": "open('/dev/shm/drkernel-test', 'w')",
+            "temporary": "open('/tmp/drkernel-test', 'w')",
+            "cache": "os.mkdir(os.path.expanduser('/root/.triton-test'))",
+            "/proc/self/root": f"open('/proc/self/root{file}', 'a')",
+            "sysctl": "open('/proc/sys/kernel/pid_max', 'w')",
+            "device": "os.mknod('disk', 0o60600, 0xfe00)",
+            "inside": "(open('mine', 'w').write('x'), os.rename('mine', 'yours'), os.truncate('yours', 0), os.mkdir('d'))",
+        },
+        "landlock files",
+    )
+    assert {name for name, end in found.items() if end == "reached"} == {"inside"}, found
+    assert before == sorted((path.name, path.stat().st_mode) for path in elsewhere.iterdir())
+    assert (elsewhere / "kernel.py").read_text() == "another evaluation's kernel"
+
+
+def test_attributes_outside_the_private_folder_cannot_be_changed(gym, elsewhere):
+    file = f"{elsewhere}/kernel.py"
+    attempts = {
+        "mode": f"os.chmod({file!r}, 0)",
+        "time": f"os.utime({file!r})",
+        "attribute": f"os.setxattr({file!r}, 'user.a', b'b')",
+        "inside": "os.chmod('kernel.py', 0o600)",
+    }
+    found = refused(gym, attempts, "read-only disk")
+    assert {name for name, end in found.items() if end == "reached"} == {"inside"}, found
+
+
+def test_system_calls(gym):
+    """A program that the candidate starts has no capabilities and is bound by the filter too."""
+    body = """
+    run, unix = __import__("subprocess").run, socket.socketpair()
+    def gains():
+        status = run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
+        found = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("Cap", "Seccomp:", "NoNew"))}
+        if int(found["CapPrm"], 16) & ~(1 << 1 | 1 << 21) or found["Seccomp"] != "2" or found["NoNewPrivs"] != "1":
+            raise RuntimeError(status)
+    gains()
+    libc = __import__("ctypes").CDLL(None, use_errno=True)
+    def call(name, *args):
+        if getattr(libc, name)(*args) < 0:
+            raise OSError(__import__("ctypes").get_errno(), name)
+    threading = __import__("threading")
+    thread = threading.Thread(target=gains)
+    thread.start(), thread.join()
+    """
+    attempts = {
+        "namespace": "call('unshare', 0x10000000)",
+        "mount": "call('mount', b'none', b'/sys', b'tmpfs', 0, None)",
+        "ptrace": "call('ptrace', 0, 0, 0, 0)",
+        "socket": "socket.socket(socket.AF_UNIX)",
+        "pair": "socket.socketpair()",
+    }
+    assert refused(gym, attempts, "system calls", body) == dict.fromkeys(attempts, "PermissionError") | {
+        "pair": "reached"
+    }
+
+
+def test_a_fork_bomb_ends(gym):
+    if (state := fused(gym).sandbox["process limit"]) != "on":
+        pytest.skip(f"process limit: {state}")
+    found = findings(
+        gym,
+        """
+        fork, found = getattr(os, "fork"), 0
+        try:
+            while found < 2000:
+                if fork() == 0:
+                    time.sleep(1000)
+                found += 1
+        except OSError:
+            pass
+        """,
+    )
+    assert 10 < found < sandbox.PROCESSES
+
+
+BARE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kernelbench import landlock, sandbox
+call, no = sandbox._call, "refused for a test"
+sandbox._call = lambda name, *args: no if name in ("setns", "unshare") else call(name, *args)
+landlock.forbid_system_calls = lambda: no
+{more}
+from kernelbench.contestant import zygote
+zygote(int(sys.argv[2]), sys.argv[3])
+"""
+
+
+def bare(monkeypatch, more: str = ""):
+    """A referee on a host that grants no namespaces and no filter of system calls."""
+    monkeypatch.setattr(Zygote, "BOOT", BARE.format(more=more))
+    referee = Referee("cpu", b"key", Options(build_s=3, call_s=3))
+    evaluate = lambda jobs: [referee.judge(job.task, job.code) for job in jobs]  # noqa: E731
+    return types.SimpleNamespace(device="cpu", evaluate=evaluate, close=referee.close)
+
+
+@pytest.fixture
+def no_namespaces(monkeypatch):
+    host = bare(monkeypatch)
+    yield host
+    host.close()
+
+
+def test_what_a_host_lacks_is_said(no_namespaces):
+    layers = fused(no_namespaces).sandbox
+    lacking = {name for name, state in layers.items() if state == "refused for a test"}
+    assert lacking == {"pid namespace", "mount namespace", "network namespace", "ipc namespace", "system calls"}
+    assert layers["descendants"] == "on" and "own /proc" not in layers
+
+
+def test_landlock_alone(no_namespaces):
+    """Other processes, TCP and abstract sockets, where no namespace hides them."""
+    sleeper = subprocess.Popen(["sleep", "60"])
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind("\0another-name-for-this-test")
+        local.listen()
+        attempts = {
+            "tcp": f"connect(socket.AF_INET, ('127.0.0.1', {server.getsockname()[1]}))",
+            "tcp server": "socket.create_server(('127.0.0.1', 0))",
+            "abstract socket": "connect(socket.AF_UNIX, '\\0another-name-for-this-test')",
+            "signal": f"getattr(os, 'kill')({sleeper.pid}, 9)",
+            "signal to the zygote": "getattr(os, 'kill')(os.getppid(), 0)",
+            "environment": f"open('/proc/{os.getpid()}/environ').read()",
+            "memory": f"open('/proc/{os.getpid()}/mem', 'rb')",
+            "folder": f"os.listdir('/proc/{os.getpid()}/cwd/')",
+            "processes": "os.listdir('/proc')",
+            "own": "open('/proc/self/maps').read()",
+        }
+        found = refused(no_namespaces, attempts, "landlock signals")
+    assert sleeper.poll() is None
+    sleeper.kill(), sleeper.wait()
+    assert found == dict.fromkeys(attempts, "PermissionError") | {"own": "reached"}
+
+
+@pytest.mark.parametrize(
+    "ending, status", [("raises", "runtime_error"), ("dies", "runtime_error"), ("hangs", "timeout")]
+)
+def test_descendants_end_without_a_pid_namespace(no_namespaces, ending, status):
+    """Children, and grandchildren in sessions of their own whose parents are gone."""
+    body = f"""
+    fork, execv, leave = getattr(os, "fork"), getattr(os, "execv"), getattr(os, "_exit")
+    for generation in range(4):
+        if fork() == 0:
+            os.setsid()
+            if generation % 2 and fork():
+                leave(0)
+            execv("/bin/sleep", ["sleep", "{SLEEPER}"])
+    time.sleep(0.5)
+    leave(7) if "{ending}" == "dies" else time.sleep(1000 if "{ending}" == "hangs" else 0)
+    """
+    seen, over = [], threading.Event()
+
+    def look():
+        while not over.wait(0.05):
+            seen.append(len(sleepers()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    verdict = no_namespaces.evaluate([Job(TASK, candidate(body))])[0]
+    left = sleepers()
+    over.set(), thread.join()
+    assert verdict.status == status and max(seen) == 4 and left == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a uid of its own")
+def test_own_uid_without_landlock(monkeypatch, elsewhere):
+    host = bare(monkeypatch, "landlock.abi = lambda: 0")
+    (elsewhere / "kernel.py").chmod(0o600)
+    try:
+        state = fused(host).sandbox
+        assert "no Landlock" in state["landlock files"]
+        attempts = {
+            "uid": "os.setuid(0)",
+            "other evaluation": f"open('{elsewhere}/kernel.py').read()",
+            "signal": f"getattr(os, 'kill')({os.getpid()}, 0)",
+            "own": "open('mine', 'w').write('x')",
+        }
+        found = refused(host, attempts, "own uid")
+    finally:
+        host.close()
+    assert found == dict.fromkeys(attempts, "PermissionError") | {"own": "reached"}
+
+
+def test_what_is_readable(tmp_path, monkeypatch):
+    """An installation of Python within the repository is; the repository, the home folder and what holds them are not."""
+    root, home = tmp_path / "repository", tmp_path / "home"
+    for folder in (
+        "repository/.venv/lib/python3/site-packages",
+        "repository/runs",
+        "home/.ssh",
+        "home/packages",
+        "opt",
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
+    monkeypatch.setenv("HOME", str(home))
+    given = [root, root / "runs", root / ".venv/lib", root / ".venv/lib/python3/site-packages", home, home / "packages"]
+    given += [
+        tmp_path,
+        tmp_path / "opt",
+        tmp_path / "link",
+        tmp_path / "missing",
+        "/",
+        "/tmp",
+        "relative",
+        "",
+        "/usr/lib",
+        "/usr",
+    ]
+    expected = sorted(map(str, [root / ".venv/lib", home / "packages", tmp_path / "opt", "/usr"]))
+    assert sandbox.narrowed(list(map(str, given)), str(root)) == expected
+
+
+def test_the_filter_of_each_machine():
+    for machine, (audit, _, clone) in landlock.ARCHITECTURES.items():
+        program = landlock.instructions(machine)
+        for number, argument, error in (
+            (clone, 0, 0),
+            (clone, 0x10000000, 1),
+            (435, 0, 38),
+            (425, 0, 1),
+            (landlock.DENIED["ptrace"][machine == "aarch64"], 0, 1),
+            (landlock.DENIED["socket"][machine == "aarch64"], 0, 1),
+            (0x40000001, 0, 1),
+            (63 if machine == "aarch64" else 0, 0, 0),
+        ):
+            assert run_filter(program, {0: number, 4: audit, 16: argument}) == error, (machine, number)
+        assert run_filter(program, {0: 0, 4: 0x40000003, 16: 0}) == 1
+    assert landlock.instructions("riscv64") is None
+
+
+def run_filter(program: bytes, data: dict[int, int]) -> int:
+    """The error that a classic BPF program gives a system call; 0: allowed."""
+    at, value = 0, 0
+    while True:
+        code, yes, no, k = landlock.struct.unpack_from("HBBI", program, 8 * at)
+        at += 1
+        if code == landlock.LOAD:
+            value = data[k]
+        elif code == landlock.RETURN:
+            return 0 if k == landlock.ALLOW else k & 0xFFFF
+        else:
+            truth = {landlock.JUMP_EQ: value == k, landlock.JUMP_GE: value >= k, landlock.JUMP_SET: value & k}[code]
+            at += yes if truth else no
