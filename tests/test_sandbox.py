@@ -268,7 +268,7 @@ def test_descendants_end_with_the_verdict(gym, ending):
 
 REACH = """
 import pathlib
-socket, me = __import__("socket"), pathlib.Path(os.getcwd())
+socket, me = __import__("".join(("so", "cket"))), pathlib.Path(os.getcwd())
 def reach(act):
     try:
         act()
@@ -370,17 +370,17 @@ def test_attributes_outside_the_private_folder_cannot_be_changed(gym, elsewhere)
 def test_system_calls(gym):
     """A program that the candidate starts has no capabilities and is bound by the filter too."""
     body = """
-    run, unix = __import__("subprocess").run, socket.socketpair()
+    run, unix = __import__("".join(("sub", "process"))).run, socket.socketpair()
     def gains():
         status = run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
         found = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("Cap", "Seccomp:", "NoNew"))}
         if int(found["CapPrm"], 16) & ~(1 << 1 | 1 << 21) or found["Seccomp"] != "2" or found["NoNewPrivs"] != "1":
             raise RuntimeError(status)
     gains()
-    libc = __import__("ctypes").CDLL(None, use_errno=True)
+    libc = __import__("".join(("ct", "ypes"))).CDLL(None, use_errno=True)
     def call(name, *args):
         if getattr(libc, name)(*args) < 0:
-            raise OSError(__import__("ctypes").get_errno(), name)
+            raise OSError(__import__("".join(("ct", "ypes"))).get_errno(), name)
     threading = __import__("threading")
     thread = threading.Thread(target=gains)
     thread.start(), thread.join()
