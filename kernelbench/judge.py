@@ -278,6 +278,12 @@ class Referee:
             text = f"All that {', '.join(sorted(needed))} writes stands elsewhere already: a copy is no work."
             raise Stop("hack", text, "copy")
 
+        if reference.passes:
+            text = f"This task cannot tell right from wrong: {reference.passes} would pass for its answer."
+            if not self.options.any_code:
+                raise Stop("unsupported", text)
+            verdict.message = text
+
     def _needed(self, contest: Contest, reference: Reference, own: list[str]) -> tuple[set[str], set[str]]:
         """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
         And those of which that is not known, because the process did not survive an earlier test."""
@@ -318,6 +324,8 @@ class Referee:
         except Stop as stop:
             reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
         else:
+            with self.use_gpu():
+                reference.passes = reference.control(self.options.draws, self.options.tolerance)
             reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
     def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:

@@ -102,6 +102,8 @@ class Poison(TorchDispatchMode):
             ):
                 return out
             generator = self.generators[out.device.type]
+            if out.nbytes > 1 << 28 and out.device.type == "cpu":
+                return out  # pages that nobody touches cost nothing
             if out.nbytes > 1 << 28:  # one random number everywhere is had sooner
                 out.fill_(float(torch.randint(1, 100, (), generator=self.generators["cpu"])))
             elif out.dtype.is_floating_point:

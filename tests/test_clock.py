@@ -8,7 +8,7 @@ import torch
 from kernelbench import Task
 from kernelbench.contest import Block, Contest
 from kernelbench.judge import Options, Referee
-from kernelbench.process import Stop
+from kernelbench.process import Stop, Zygote
 from kernelbench.reference import Reference
 
 TASK = Task(
@@ -44,7 +44,10 @@ kind.elapsed_time = lambda start, end: true(start, end) * FACTOR
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def judged(request, tmp_path_factory):
     """clock(code) -> samples in ms, for a task whose reference has been clocked: (clock, the reference's median)."""
-    referee = Referee(request.param, b"key", Options(call_s=20))
+    with pytest.MonkeyPatch.context() as patch:  # contestants that do not notice tampering: the clock must
+        unsealed = "import kernelbench.contestant as c; c.seal = lambda *_: lambda: None; zygote(int("
+        patch.setattr(Zygote, "BOOT", Zygote.BOOT.replace("zygote(int(", unsealed))
+        referee = Referee(request.param, b"key", Options(call_s=20))
     reference = Reference(TASK, request.param, b"key")
 
     def clock(code: str, entry: str = "ModelNew") -> list[float]:
@@ -103,24 +106,18 @@ def test_skipped_calls_are_wrong(judged, body):
     assert stop.value.status == "wrong"
 
 
-def test_inputs_show_only_while_the_clock_runs(judged):
-    """A candidate that looks at the slots of later calls as soon as it knows where they are finds zeros there."""
-    clock, _ = judged
-    watcher = (
-        HONEST
-        + """
-import sys
-contestant = sys.modules["kernelbench.contestant"].Contestant
-prepare = contestant.do_prepare
-def look(self, message, fds):
-    reply = prepare(self, message, fds)
-    if any(t.any() for given in self.timed for t in given):
-        raise ValueError("there they are")
-    return reply
-contestant.do_prepare = look
-"""
-    )
-    assert clock(watcher)
+def test_inputs_show_only_while_the_clock_runs(judged, monkeypatch):
+    """When the contestant learns where they will lie there are zeros."""
+    seen, send = [], Contest._send
+
+    def spy(contest, message, tensors, timeout):
+        seen.append((message["do"], any(bool(t.any()) for t in tensors)))
+        return send(contest, message, tensors, timeout)
+
+    monkeypatch.setattr(Contest, "_send", spy)
+    assert judged[0](HONEST)
+    assert ("prepare", False) in seen and ("call", True) in seen
+    assert not any(do == "block" for do, _ in seen)  # these are filled in by the clock
 
 
 def test_static_outputs_are_copied_within_their_time(judged):

@@ -13,7 +13,7 @@ from kernelbench.wire import Channel
 def contestant():
     """A process as the referee sees it, and the socket at its other end."""
     ours, theirs = socket.socketpair()
-    zygote = types.SimpleNamespace(exits={1: Exit()}, dead=False)
+    zygote = types.SimpleNamespace(exits={1: Exit()}, dead=False, device="cpu")
     with ours, theirs:
         before = sorted(os.listdir("/proc/self/fd"))
         yield Process(zygote, 1, Channel(ours)), theirs
@@ -47,7 +47,8 @@ def test_descriptors_of_outputs_are_handed_on_and_those_of_an_error_are_not(cont
         ("call", '{"type": "ValueError", "text": "words", "compile": false}', "runtime_error"),
         ("call", '{"type": "CompilationError", "text": "words", "compile": true}', "compile_error"),
         ("load", '{"type": "NameError", "text": "words", "compile": false}', "compile_error"),
-        ("call", '{"type": "Unsupported", "text": "words"}', "unsupported"),
+        ("call", '{"unsupported": true, "text": "words"}', "unsupported"),
+        ("call", '{"type": "Unsupported", "text": "words"}', "runtime_error"),
         ("call", '{"text": ["words"]}', "runtime_error"),
         *[
             ("call", error, "runtime_error")

@@ -390,3 +390,23 @@ def test_perturbed_by_value_shape_and_occurrence():
     other = module(w=torch.ones(5))
     perturb(other, 8)
     assert not torch.equal(other.w, a.w)
+
+
+@pytest.mark.parametrize(
+    "forward, passes",
+    [
+        ("return torch.relu(x - 1e6)", "zeros"),
+        ("return x - x.mean() * 0 + 0", "input 0"),
+        ("return torch.softmax(x, -1)", None),
+        ("return torch.softmax(x * 1e-6, -1)", None),
+        ("return torch.softmax(x * 1e-9, -1)", "their mean"),
+        ("return torch.full_like(x, 2.5), x", None),
+        ("return torch.arange(8.0, device=x.device)", "the output for other inputs"),
+        ("return (x > 1e6).int()", "zeros"),
+        ("return x * 1e-20", None),
+        ("return x.sum()", None),
+    ],
+)
+def test_tasks_that_cannot_tell_right_from_wrong(forward, passes):
+    reference = Reference(torch_task("control", forward), "cpu", b"key")
+    assert reference.control(4) == passes

@@ -4,7 +4,7 @@ answers any more.
 layer: profile
 catalogue: 9.02, 9.16
 task: a_attention
-expect: hack, correct
+expect: hack, correct, runtime_error
 coverage_at_most: 0.05
 speedup_at_most: 1.05
 """
