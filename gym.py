@@ -349,6 +349,7 @@ def report(verdict: Verdict) -> str:
             )
     if verdict.message:
         lines.append(verdict.message)
+    lines += [f"note: line {f['line']}: {f['text']} ({f['rule']})" for f in verdict.findings]
     off = [f"{layer}: {state}" for layer, state in verdict.sandbox.items() if state != "on"]
     lines.append(
         f"on {verdict.device}, {verdict.seconds.get('total', 0):.2f} s"

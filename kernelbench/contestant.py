@@ -98,7 +98,7 @@ class Contestant:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
                 if tampered := changed():
                     reply, fds = {"tampered": tampered}, []
-            except (Exception, simulate.IllegalAccess, simulate.Unsupported) as error:  # noqa: BLE001 the candidate's
+            except BaseException as error:  # noqa: BLE001 the candidate's: SystemExit and the like too
                 reply, fds = {"error": explain(error, self.path)}, []
             self.channel.send(reply, fds)
             for fd in fds:

@@ -5,10 +5,10 @@ The referee (trusted, one process per GPU, or one for a machine without any) hol
 expected outputs and the reference times; `contestant.py` runs the candidate in a fresh process and hands back outputs and claims.
 
 Covered: candidates that crash, hang, exhaust memory, print, change their inputs, answer with the wrong shape, dtype, device or type,
-kernels that are launched for show (knock-out), lazy kernels (coverage), tasks with tiny outputs (tolerance relative to scale), unpredictable
-inputs for every draw and for every timed call, outputs of timed calls checked by sample.
-Not covered: a candidate that lies about its own events or profile from inside its process (the event times are believed down to the time
-that memory needs), Landlock.
+kernels that are launched for show (knock-out) or only copy, lazy kernels (coverage), tasks with tiny outputs (tolerance relative to scale)
+and tasks that any output would pass, unpredictable inputs for every draw and for every timed call, the referee's own clock, outputs of
+timed calls checked by sample.
+Not covered: a candidate that takes over its own process and forges its launches or profile (coverage is a claim), dropout by own numbers.
 
 Without a GPU the same protocol runs on Triton's interpreter and `simulate.py` gives the times, labelled `simulated`.
 """
