@@ -176,7 +176,7 @@ STRICT = {
     "hang on import": (TASK, forward("return x") + "time.sleep(1000)\n", "timeout", None, ["phase 'load'"]),
     "crash": (TASK, KERNEL["crash"], "runtime_error", None, ["illegal memory access"]),
     "abort": (TASK, KERNEL["abort"], "runtime_error", None, ["process crashed", "phase 'call'"]),
-    "exit": (TASK, forward("sys.exit(0)"), "runtime_error", None, ["process crashed (exit code 1)"]),
+    "exit": (TASK, forward("sys.exit(0)"), "runtime_error", None, ["line 4, in forward", "SystemExit"]),
     "exit at once": (
         TASK,
         forward("[os][0]._exit(0)"),
@@ -184,7 +184,7 @@ STRICT = {
         None,
         ["process crashed (exit code 0)"],
     ),
-    "interrupt": (TASK, forward("raise KeyboardInterrupt"), "runtime_error", None, ["process crashed"]),
+    "interrupt": (TASK, forward("raise KeyboardInterrupt"), "runtime_error", None, ["KeyboardInterrupt"]),
     "stack overflow": (TASK, forward("return self.forward(x, y)"), "runtime_error", None, ["RecursionError"]),
     "out of memory": (TASK, KERNEL["out_of_memory"], "runtime_error", None, ["memory", "line 7"]),
     "raises": (TASK, KERNEL["raises"], "runtime_error", None, ["line 6, in forward", "ValueError: no such luck"]),
