@@ -212,6 +212,7 @@ class Contest:
 
     def _blocks(self, reference: Reference, plan: "Plan", stock: list, wanted: int) -> list["Block"]:
         """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long."""
+        self.referee.steady()
         calls, blocks, at = 2, [], 0
         while len(blocks) < wanted:
             if at + calls > len(stock):

@@ -117,7 +117,7 @@ class Referee:
 
     def __init__(self, device: str, key: bytes, options: Options):
         self.device, self.key, self.options = device, key, options
-        self.turnstile, self.lock = Turnstile(), threading.Lock()
+        self.turnstile, self.lock, self.fastest = Turnstile(), threading.Lock(), math.inf
         self.references: OrderedDict[str, Reference] = OrderedDict()
         self.folder = tempfile.mkdtemp(prefix="drkernel-")
         self.jobs = 0
@@ -126,6 +126,8 @@ class Referee:
             properties = torch.cuda.get_device_properties(0)
             self.name = properties.name
             self.bandwidth = self._copy_bandwidth()
+            for _ in range(20):  # until the clock has risen
+                self.steady()
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
             self.name, self.bandwidth = f"simulated {options.simulate}", math.inf
@@ -151,6 +153,19 @@ class Referee:
         if self.device == "cuda":
             self.scratch.zero_()
             torch.cuda.current_stream().synchronize()
+
+    def steady(self):
+        """Waits (100 ms at most) until the GPU's clock runs as fast as it ever did here: an idle GPU lowers it."""
+        for _ in range(50 if self.device == "cuda" else 0):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            torch.cuda._sleep(2_000_000)
+            end.record()
+            end.synchronize()
+            spent = start.elapsed_time(end)
+            self.fastest = min(self.fastest, spent)
+            if spent < 1.01 * self.fastest:
+                return
 
     def use_gpu(self, alone: bool = False):
         """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
@@ -259,7 +274,15 @@ class Referee:
             lap("profiler")
             verdict.reference_ms = reference.timing["ms"]
             verdict.timing = "simulated" if self.device == "cpu" else "measured"
-            samples = contest.timing(reference, last)
+            try:
+                samples = contest.timing(reference, last)
+            except Stop as stop:
+                if stop.hack != "clock":
+                    raise
+                with reference.timing_lock:  # the machine may be busier than when the reference was timed
+                    reference.plan.overhead = None
+                    self._time_reference(reference)
+                samples = contest.timing(reference, last)
             verdict.kernel_ms = statistics.median(samples)
             verdict.speedup_ci = interval(reference.timing["samples"], samples)
             lap("timing")
