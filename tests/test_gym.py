@@ -410,6 +410,13 @@ def test_a_task_against_itself():
     assert done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "coverage 0.0%" in done.stdout
 
 
+def test_doctor():
+    done = command("doctor", "cpu")
+    assert done.returncode == 0 and "Kernels can be judged here." in done.stdout, done.stdout + done.stderr
+    for words in ("Landlock", "pid namespace", "network namespace", "resource limits", "torch", "triton"):
+        assert words in done.stdout
+
+
 def test_help():
     done = command("--help")
     assert done.returncode == 0 and "--any-code" in done.stdout and "python gym.py level1/3 my_kernel.py" in done.stdout

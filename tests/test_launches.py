@@ -1,0 +1,101 @@
+"""What own kernels write, told by launches made by hand: `run` stands for a kernel, on plain tensors."""
+
+import pytest
+import torch
+
+from kernelbench.launches import Launches, _near
+from kernelbench.simulate import Launch
+
+MINE, OTHER = "candidate.py", "library.py"
+
+
+def code(name: str):
+    scope = {}
+    exec(f"def {name}(): pass", scope)
+    return scope[name].__code__
+
+
+ROW_MAX, CHAIN = code("row_max"), code("chain")
+
+
+def launch(launches: Launches, run, *tensors: torch.Tensor, name="chain", file=MINE, which=CHAIN):
+    launches.around(Launch(name, file, list(tensors), which), run)
+
+
+def test_counts_by_kernel_and_owner():
+    launches, x = Launches("cpu", MINE), torch.zeros(3)
+    launches.begin("count", None, [x], None)
+    for _ in range(2):
+        launch(launches, lambda: x.add_(1), x)
+    launch(launches, lambda: x.add_(1), x, name="row_max", which=ROW_MAX)
+    launch(launches, lambda: x.add_(1), x, file=OTHER, which=ROW_MAX)  # another function of the same name
+    assert x.tolist() == [4, 4, 4]
+    rows = [["chain", True, 2], ["row_max", True, 1], ["chain (2)", False, 1]]
+    assert launches.report() == {"launches": rows, "copies": []}
+
+
+def test_noise_replaces_what_one_kernel_changes():
+    launches = Launches("cpu", MINE)
+    x, o, p = torch.ones(1000), torch.full((1000,), 5.0), torch.full((1000,), 5.0)
+    launches.begin("noise", "chain", [x], None)
+    launch(launches, lambda: o[:600].copy_(x[:600] * 2), x, o)
+    launch(launches, lambda: p.copy_(x * 2), x, p, name="row_max", which=ROW_MAX)
+    assert (o[:600].abs() >= 10).all() and (o[:600] < 0).any() and o.isfinite().all()
+    assert (o[600:] == 5).all() and (p == 2).all() and (x == 1).all()
+
+
+def test_what_changes_nothing_that_would_show_is_no_work():
+    """A kernel that computes again what stands there already: to the last bits but one."""
+    old = torch.randn(1000)
+    assert _near(old * (1 + 1e-6), old).all() and not _near(old * 1.001, old)[old.abs() > 0.5].any()
+    assert _near(torch.tensor([1, 2]), torch.tensor([1, 3])).tolist() == [True, False]
+    launches, o = Launches("cpu", MINE), old.clone()
+    launches.begin("noise", "chain", [], None)
+    launch(launches, lambda: o.mul_(1 + 1e-6), o)
+    assert torch.equal(o, old)
+
+
+def test_swap_brings_what_was_written_on_other_inputs():
+    launches = Launches("cpu", MINE)
+
+    def forward(x):
+        o, m = torch.full_like(x, 9.0), torch.full_like(x, 9.0)
+        launch(launches, lambda: m.copy_(x * 3), x, m, name="row_max", which=ROW_MAX)
+        launch(launches, lambda: o.copy_(m + 1), m, o)
+        launch(launches, lambda: o.copy_(m + 1), m, o)  # writes what is there
+        return o
+
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([5.0, 7.0])
+    launches.begin("record", None, [x], None)
+    assert forward(x).tolist() == [4, 7]
+    launches.begin("swap", None, [y], None)
+    assert forward(y).tolist() == [4, 7]
+    launches.begin("count", None, [y], None)
+    assert forward(y).tolist() == [16, 22]
+
+
+@pytest.mark.parametrize(
+    "write, given, copy",
+    [
+        (lambda o, x: o.copy_(x), False, True),
+        (lambda o, x: o.copy_(x + 0.0), False, True),
+        (lambda o, x: o[:2].copy_(x[:2]), False, True),
+        (lambda o, x: o.copy_(x), True, False),  # of the model's own input: that is the work
+        (lambda o, x: o.copy_(x * 2), False, False),
+        (lambda o, x: o.copy_(x.flip(0)), False, False),
+        (lambda o, x: None, False, False),
+    ],
+)
+def test_copies(write, given, copy):
+    launches, x, o = Launches("cpu", MINE), torch.tensor([1.0, 2.0, 3.0]), torch.full((3,), 9.0)
+    launches.begin("copies", None, [x] if given else [], None)
+    launch(launches, lambda: write(o, x), x, o)
+    assert launches.report()["copies"] == (["chain"] if copy else [])
+
+
+def test_a_kernel_that_copies_now_and_then_is_none_that_copies():
+    launches, x, o = Launches("cpu", MINE), torch.tensor([1.0, 2.0]), torch.full((2,), 9.0)
+    launches.begin("copies", None, [], None)
+    launch(launches, lambda: o.copy_(x), x, o)
+    launch(launches, lambda: o.copy_(x * 2), x, o)
+    assert launches.report()["copies"] == []

@@ -1,0 +1,74 @@
+import json
+import sys
+import time
+import types
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernelbench.seals import Poison, seal
+
+
+def test_nothing_has_changed():
+    assert seal()() is None
+
+
+def test_changed_functions_are_named(monkeypatch):
+    place = types.SimpleNamespace(__name__="place")
+    for name in ("one", "two"):
+        setattr(place, name, lambda: 1)
+    place.number = 3
+    changed = seal(place)
+    place.number, place.new = 4, print  # no function that was there
+    assert changed() is None
+    with monkeypatch.context() as patch:
+        patch.setattr(place, "two", lambda: 2)
+        assert changed() == "place.two"
+    with monkeypatch.context() as patch:
+        patch.delattr(place, "one")
+        assert changed() == "place.one"
+    with monkeypatch.context() as patch:
+        patch.setattr(place.one, "__code__", (lambda: 3).__code__)
+        assert changed() == "place.one"
+    assert changed() is None
+
+
+@pytest.mark.parametrize(
+    "place, name",
+    [(torch.Tensor, "detach"), (json, "dumps"), (time, "perf_counter"), (torch.cuda.Event, "elapsed_time")],
+)
+def test_what_carries_tensors_messages_and_times_is_sealed(monkeypatch, place, name):
+    changed = seal()
+    monkeypatch.setattr(place, name, lambda *_: None)
+    assert changed() == f"{place.__name__}.{name}"
+
+
+def test_hooks_and_modes_are_noticed():
+    class Mode(TorchFunctionMode):
+        pass
+
+    changed = seal()
+    with Mode():
+        assert changed() == "a mode of torch"
+    sys.setprofile(lambda *_: None)
+    try:
+        assert changed() == "the interpreter's profile or trace function"
+    finally:
+        sys.setprofile(None)
+    assert changed() is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.int8, torch.bool])
+def test_uninitialised_memory_holds_finite_random_values(dtype):
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    like = torch.zeros(50, 40, dtype=dtype)
+    with Poison("cpu"):
+        made = [torch.empty(50, 40, dtype=dtype), torch.empty_like(like), like.new_empty(50, 40)]
+        made += [torch.empty_strided((50, 40), (1, 50), dtype=dtype)]
+        assert torch.zeros(9).tolist() == [0] * 9 and torch.empty(0).numel() == 0
+    for t in made:
+        assert len(t.unique()) > (1 if dtype == torch.bool else 50) and (t == t).all() and t.float().isfinite().all()
+    assert torch.equal(torch.rand(3), expected)  # the candidate's own random numbers are what they were
