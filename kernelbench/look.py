@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kernelbench.process import Stop
 
-MOST = 1_000_000  # bytes of source that are judged
+MOST = 200_000  # bytes of source that are judged: looking at more would hold up the referee for seconds
 
 
 @dataclass(frozen=True)
@@ -443,7 +443,7 @@ def look(code: str | None, entry: str) -> list[Finding]:
             "compile_error", f"Line {line} holds a character that UTF-8 does not know (a lone surrogate)."
         ) from None
     if size > MOST:
-        raise Stop("compile_error", f"The code is {size / 1e6:.1f} MB long; at most {MOST // 1_000_000} MB is judged.")
+        raise Stop("compile_error", f"The code is {size // 1000} kB long; at most {MOST // 1000} kB are judged.")
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

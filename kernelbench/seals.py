@@ -82,6 +82,8 @@ def seal(*places):
 
 
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+_FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+_INTEGERS = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 class Poison(TorchDispatchMode):
@@ -93,21 +95,25 @@ class Poison(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ in _EMPTY and out.numel() and out.device.type in self.generators:
-            if (
-                out.is_cuda
-                and torch.cuda.is_available()
-                and out.device.type == "cuda"
-                and torch.cuda.is_current_stream_capturing()
-            ):
-                return out
-            generator = self.generators[out.device.type]
-            if out.nbytes > 1 << 28 and out.device.type == "cpu":
-                return out  # pages that nobody touches cost nothing
-            if out.nbytes > 1 << 28:  # one random number everywhere is had sooner
-                out.fill_(float(torch.randint(1, 100, (), generator=self.generators["cpu"])))
-            elif out.dtype.is_floating_point:
-                out.uniform_(-1000, 1000, generator=generator)
-            elif not out.is_complex():
-                out.random_(0, 2 if out.dtype == torch.bool else 100, generator=generator)
+        if (
+            func.overloadpacket.__name__ in _EMPTY
+            and out.layout == torch.strided
+            and out.device.type in self.generators
+        ):
+            self._fill(out)
         return out
+
+    def _fill(self, out: torch.Tensor):
+        generator, large = self.generators[out.device.type], out.nbytes > 1 << 28
+        if out.device.type == "cpu" and large:  # pages that nobody touches cost nothing
+            return
+        if (
+            out.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+        ):  # random numbers have no place in a graph
+            return
+        if out.dtype in _FLOATS | _INTEGERS and large:  # one number everywhere is had sooner
+            out.fill_(int(torch.randint(1, 100, (), generator=self.generators["cpu"])))
+        elif out.dtype in _FLOATS:
+            out.uniform_(-1000, 1000, generator=generator)
+        elif out.dtype in _INTEGERS:
+            out.random_(0, 2 if out.dtype == torch.bool else 100, generator=generator)

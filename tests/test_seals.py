@@ -72,3 +72,10 @@ def test_uninitialised_memory_holds_finite_random_values(dtype):
     for t in made:
         assert len(t.unique()) > (1 if dtype == torch.bool else 50) and (t == t).all() and t.float().isfinite().all()
     assert torch.equal(torch.rand(3), expected)  # the candidate's own random numbers are what they were
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.complex64, torch.uint16])
+def test_what_cannot_be_filled_is_left(dtype):
+    with Poison("cpu"):
+        assert torch.empty(7, dtype=dtype).shape == (7,)
+        assert torch.empty(3, 3, layout=torch.sparse_coo).layout == torch.sparse_coo
