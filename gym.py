@@ -3,6 +3,7 @@
     python gym.py level1/3 my_kernel.py             judge one kernel, print a report
     python gym.py toy/test/17 my_kernel.py --json   the verdict as JSON
     python gym.py level2/1 reference --any-code     the task judged against itself: must say 1.00
+    python gym.py level1/3 kernels/                 every kernel of a folder: a table, and verdicts.jsonl as they come
     python gym.py doctor                            what this machine offers and what is missing
 
 One referee process per device (`kernelbench/judge.py`), each with several contestants at a time; an identical text for the same task is
@@ -365,9 +366,11 @@ class Args:
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
     """The task: level1/3, toy/test/17, or a file in KernelBench's format."""
     kernel: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KERNEL")]
-    """A file that defines ModelNew, or the word `reference`: the task's own model (use with --any-code)."""
+    """A file that defines ModelNew, a folder of such files, or the word `reference`: the task's own model (use with --any-code)."""
     json: bool = False
     """Print the verdict as JSON."""
+    out: Path | None = None
+    """With a folder: where the verdicts go, one JSON line each; those that are there already are not judged again. Default: verdicts.jsonl in it."""
     any_code: bool = False
     """Judge code without a Triton kernel of its own too (tasks against themselves, torch.compile)."""
     device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
@@ -378,13 +381,57 @@ class Args:
     """Relative tolerance instead of 1e-4 (fp32) or 1e-2 (fp16, bf16)."""
 
 
+def judge_folder(task: Task, folder: Path, out: Path, gym: Gym) -> dict[str, Verdict]:
+    """file name -> verdict of the kernels in `folder`, fastest first. Each is appended to `out` as it comes: an interrupted run goes on."""
+    texts = {p.name: p.read_text(encoding="utf-8", errors="replace") for p in sorted(folder.glob("*.py"))}
+    marks = {
+        name: hashlib.sha256(f"{task.key} {gym.options} {text}".encode()).hexdigest()[:16]
+        for name, text in texts.items()
+    }
+    found = {}
+    if out.exists():
+        whole = out.read_text().rpartition("\n")[0]  # what comes after it was cut off in mid-line
+        out.write_text(whole + "\n" * bool(whole))
+        lines = [json.loads(line) for line in whole.splitlines()]
+        found = {x["file"]: Verdict.from_json(x["verdict"]) for x in lines if marks.get(x["file"]) == x["mark"]}
+    left = [name for name in texts if name not in found]
+    with open(out, "a") as file:
+        results = gym.as_completed([Job(task, texts[name]) for name in left])
+        for index, verdict in tqdm(results, total=len(left), desc="judging", unit="kernel", disable=not left):
+            name = left[index]
+            found[name] = verdict
+            file.write(json.dumps({"file": name, "mark": marks[name], "verdict": verdict.to_json()}) + "\n")
+            file.flush()
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1].speedup, pair[1].status, pair[0])))
+
+
+def table(found: dict[str, Verdict]) -> str:
+    width = max(map(len, found))
+    lines = [f"{'kernel':{width}}  {'status':13}  speed-up  coverage"]
+    for name, v in found.items():
+        figures = (
+            f"{v.speedup:8.2f}  {v.coverage:8.0%}" if v.correct else (v.hack or v.message.partition(chr(10))[0])[:60]
+        )
+        lines.append(f"{name:{width}}  {v.status:13}  {figures}")
+    return "\n".join([*lines, f"{sum(v.correct for v in found.values())} of {len(found)} are correct"])
+
+
 def main(args: Args) -> int:
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         tasks = load_tasks(args.task, device=device)
         if len(tasks) != 1:
             raise TaskError(f"{args.task} names {len(tasks)} tasks; name one, such as {tasks[0].name}.")
-        path = Path(args.kernel)
+        path, options = Path(args.kernel), Options(tolerance=args.tolerance, any_code=args.any_code)
+        if args.kernel != "reference" and path.is_dir():
+            if not any(path.glob("*.py")):
+                raise TaskError(
+                    f"The folder {args.kernel} holds no .py files; give one with files that define class ModelNew."
+                )
+            with Gym(device, seed=args.seed, options=options) as gym:
+                found = judge_folder(tasks[0], path, args.out or path / "verdicts.jsonl", gym)
+            print(json.dumps({n: v.to_json() for n, v in found.items()}, indent=2) if args.json else table(found))
+            return 0 if all(v.status != "gym_error" for v in found.values()) else 1
         if args.kernel != "reference" and not path.is_file():
             raise TaskError(f"There is no file {args.kernel}; give a file that defines class ModelNew.")
         code = (
@@ -392,9 +439,7 @@ def main(args: Args) -> int:
             if args.kernel == "reference"
             else path.read_text(encoding="utf-8", errors="replace")
         )
-        with Gym(
-            device, workers=1, seed=args.seed, options=Options(tolerance=args.tolerance, any_code=args.any_code)
-        ) as gym:
+        with Gym(device, workers=1, seed=args.seed, options=options) as gym:
             verdict = gym.evaluate([Job(tasks[0], code)])[0]
     except (TaskError, GymError) as error:
         print(f"gym.py: {error}", file=sys.stderr)

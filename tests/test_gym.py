@@ -410,6 +410,33 @@ def test_a_task_against_itself():
     assert done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "coverage 0.0%" in done.stdout
 
 
+def test_a_folder_of_kernels(tmp_path):
+    for name in ("fused", "wrong", "no_kernel"):
+        (tmp_path / f"{name}.py").write_text(KERNEL[name])
+    done = command(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu")
+    rows = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert rows[1] == ["fused.py", "correct"] and sorted(rows[2:4]) == [["no_kernel.py", "hack"], ["wrong.py", "wrong"]]
+    assert rows[4] == ["1", "of"]
+    lines = (tmp_path / "verdicts.jsonl").read_text().splitlines()
+    (tmp_path / "verdicts.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:50])  # interrupted while it wrote
+    (tmp_path / "lazy.py").write_text(KERNEL["lazy"])
+    done = command(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu", "--json")
+    found = json.loads(done.stdout)
+    assert {name: v["status"] for name, v in found.items()} == {
+        "fused.py": "correct",
+        "lazy.py": "correct",
+        "no_kernel.py": "hack",
+        "wrong.py": "wrong",
+    }
+    files = [json.loads(line)["file"] for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
+    assert sorted(files) == ["fused.py", "lazy.py", "no_kernel.py", "wrong.py"]  # two were not judged again
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = command(str(KERNELS / "task.py"), str(empty), "--device", "cpu")
+    assert done.returncode == 2 and "holds no .py files" in done.stderr
+
+
 def test_doctor():
     done = command("doctor", "cpu")
     assert done.returncode == 0 and "Kernels can be judged here." in done.stdout, done.stdout + done.stderr
@@ -462,7 +489,7 @@ def test_exit_codes_and_what_the_options_mean(capsys, monkeypatch):
         ("nothing", "x.py", "cpu", ["Unknown task 'nothing'"]),
         ("level1", "x.py", "cpu", ["level1 names", "name one, such as level1/1_GELU"]),
         ("level1/1", "nowhere.py", "cpu", ["no file nowhere.py", "class ModelNew"]),
-        ("level1/1", ".", "cpu", ["no file .", "class ModelNew"]),
+        ("level1/1", ".github", "cpu", ["no file .github", "class ModelNew"]),
         ("level1/1", "reference", "tpu", ["no device tpu"]),
         ("level1/1", "reference", "cuda", ["No GPU is visible"]),
     ],
