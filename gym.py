@@ -68,7 +68,7 @@ def reference_code(task: Task) -> str:
 class Gym:
     """Judges jobs. A context manager; safe to use from one thread at a time.
 
-    device: "cuda", "cpu" or None (GPUs if there are any); workers: contestants at a time per device; seed: fixes the secret key of all
+    device: "cuda", "cpu" or None (GPUs if there are any); gpus: which of the visible ones (default: all); workers: contestants at a time per device; seed: fixes the secret key of all
     random inputs (None: a fresh random key); any_code: no Triton kernel of its own is no offence; options: see `judge.Options`.
     """
 
@@ -76,6 +76,7 @@ class Gym:
         self,
         device: str | None = None,
         *,
+        gpus: Sequence[int] | None = None,
         workers: int | None = None,
         seed: int | None = None,
         any_code: bool = False,
@@ -85,12 +86,19 @@ class Gym:
             raise GymError(
                 f"There is no device {device}: name cuda (a GPU) or cpu (Triton's interpreter, simulated times)."
             )
-        gpus = torch.cuda.device_count()
-        self.device = device or ("cuda" if gpus else "cpu")
-        if self.device == "cuda" and not gpus:
+        visible = torch.cuda.device_count()
+        self.device = device or ("cuda" if visible else "cpu")
+        if self.device == "cuda" and not visible:
             raise GymError("No GPU is visible here; use device cpu (Triton's interpreter, simulated times).")
+        chosen = list(range(visible)) if gpus is None else list(dict.fromkeys(gpus))
+        if self.device == "cpu" and gpus:
+            raise GymError("GPUs are chosen for device cuda; leave them out with device cpu.")
+        if self.device == "cuda" and (not chosen or not set(chosen) <= set(range(visible))):
+            raise GymError(
+                f"GPUs {', '.join(map(str, chosen)) or 'none'} were asked for; there are 0 to {visible - 1}."
+            )
         cores = os.cpu_count() or 1
-        seats = gpus if self.device == "cuda" else 1
+        seats = len(chosen) if self.device == "cuda" else 1
         workers = workers or (max(2, min(20, cores * 5 // 4 // seats)) if self.device == "cuda" else max(1, cores))
         key = secrets.token_bytes(32) if seed is None else hashlib.sha256(f"gym {seed}".encode()).digest()
         options = options or Options()
@@ -98,8 +106,8 @@ class Gym:
         self.queue, self.ready = deque(), threading.Condition()
         self.known: OrderedDict[tuple[str, str | None], Verdict] = OrderedDict()
         self.seats = [
-            _Seat(self, i if self.device == "cuda" else None, (self.device, key, self.options, workers))
-            for i in range(seats)
+            _Seat(self, i, (self.device, key, self.options, workers))
+            for i in (chosen if self.device == "cuda" else [None])
         ]
         for seat in self.seats:
             seat.start()
@@ -375,6 +383,8 @@ class Args:
     """Judge code without a Triton kernel of its own too (tasks against themselves, torch.compile)."""
     device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
     """Where kernels run; by default the GPU if there is one, else Triton's interpreter with simulated times."""
+    gpus: tuple[int, ...] | None = None
+    """Which of the visible GPUs judge (a folder is spread over them), such as --gpus 0 2; by default all."""
     seed: int | None = None
     """Fixes the random inputs; by default they are new in every run."""
     tolerance: float | None = None
@@ -428,7 +438,7 @@ def main(args: Args) -> int:
                 raise TaskError(
                     f"The folder {args.kernel} holds no .py files; give one with files that define class ModelNew."
                 )
-            with Gym(device, seed=args.seed, options=options) as gym:
+            with Gym(device, gpus=args.gpus, seed=args.seed, options=options) as gym:
                 found = judge_folder(tasks[0], path, args.out or path / "verdicts.jsonl", gym)
             print(json.dumps({n: v.to_json() for n, v in found.items()}, indent=2) if args.json else table(found))
             return 0 if all(v.status != "gym_error" for v in found.values()) else 1
@@ -439,7 +449,7 @@ def main(args: Args) -> int:
             if args.kernel == "reference"
             else path.read_text(encoding="utf-8", errors="replace")
         )
-        with Gym(device, workers=1, seed=args.seed, options=options) as gym:
+        with Gym(device, gpus=args.gpus, workers=1, seed=args.seed, options=options) as gym:
             verdict = gym.evaluate([Job(tasks[0], code)])[0]
     except (TaskError, GymError) as error:
         print(f"gym.py: {error}", file=sys.stderr)

@@ -240,6 +240,18 @@ def test_devices_that_are_not_there(monkeypatch):
         Gym("tpu")
 
 
+def test_chosen_gpus(stand_in, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    for gpus, seats in ((None, [0, 1, 2, 3]), ([2, 0, 2], [2, 0])):
+        with Gym("cuda", gpus=gpus) as gym:
+            assert [seat.gpu for seat in gym.seats] == seats
+    for gpus in ([], [4], [-1, 0]):
+        with pytest.raises(GymError, match="were asked for; there are 0 to 3"):
+            Gym("cuda", gpus=gpus)
+    with pytest.raises(GymError, match="leave them out with device cpu"):
+        Gym("cpu", gpus=[0])
+
+
 def test_what_a_gym_passes_on(stand_in):
     def setup(**arguments):
         with Gym("cpu", workers=1, **arguments) as gym:
@@ -453,7 +465,7 @@ def test_exit_codes_and_what_the_options_mean(capsys, monkeypatch):
     given = []
 
     class Recorder:
-        def __init__(self, device, **arguments):
+        def __init__(self, device, gpus, **arguments):
             given.append((device, arguments["seed"], arguments["options"]))
 
         def __enter__(self):
