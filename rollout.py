@@ -422,7 +422,7 @@ class Args:
     model: str = "tiny"
     """tiny, an alias (qwen-0.6b ... qwen-14b, each also -base; drkernel-8b, drkernel-14b), a hub id, or a folder"""
     tasks: tuple[str, ...] = ("toy/test:16",)
-    """what kernelbench.load_tasks takes: toy/test:N, level1, level2/3, a file, a folder, a parquet"""
+    """what kernelbench.load_tasks takes: toy/test:N, level1, level2/3, a file, a folder, a parquet, hf:OWNER/NAME"""
     out: Path = Path("runs/rollouts.jsonl")
     """JSONL file; pairs of task and sample that it holds are skipped"""
     samples: int = 1

@@ -3,10 +3,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import huggingface_hub
 import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
+from huggingface_hub import errors
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelbench import Task, TaskError, load_tasks
@@ -67,6 +69,148 @@ def test_parquet(tmp_path):
     assert names(path) == ["level_1/a"]
 
 
+def table(path, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return str(path)
+
+
+def sentence(*specs):
+    with pytest.raises(TaskError) as info:
+        load_tasks(*specs)
+    return str(info.value)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """The layout of KernelBench's repository."""
+    root = tmp_path / "repository"
+    for level, files in {
+        1: ["19_ReLU.py", "2_B.py", "20_C.py"],
+        2: ["19_D.py"],
+        3: ["1_E.py"],
+        4: ["10_gpt2_bs1.py"],
+    }.items():
+        folder = write(root / "KernelBench" / f"level{level}", *files, source=f"{SOURCE}# {level}\n")
+        write(folder, "README.md", "__init__.py", source="no task")
+    write(root / "scripts", "verify_bench.py", source="import os\n")
+    write(root / "KernelBench" / "changelog", "v0.1", source="text")
+    return root
+
+
+def test_checkout_of_kernelbench(checkout):
+    every = ["level1/2_B", "level1/19_ReLU", "level1/20_C", "level2/19_D", "level3/1_E", "level4/10_gpt2_bs1"]
+    inner = checkout / "KernelBench"
+    assert names(str(checkout)) == names(str(inner)) == names(f"{inner}/") == every
+    assert names(f"{inner}/level1") == names(f"{checkout}/level1") == names(f"{inner}/level_1") == every[:3]
+    for one in ("level1/19", "level1/19_ReLU", "level1/ReLU", "level1/19_ReLU.py", "level_1/19"):
+        assert names(f"{inner}/{one}") == names(f"{inner}/level1", f"{inner}/{one}")[1:2] == ["level1/19_ReLU"]
+    assert names(f"{inner}/19") == ["level1/19_ReLU", "level2/19_D"]
+    assert names(f"{inner}/level4/10", f"{inner}/level1/20") == ["level4/10_gpt2_bs1", "level1/20_C"]
+    assert "no task '21' in" in sentence(f"{inner}/level1/21") and "20_C" in sentence(f"{inner}/level1/21")
+    assert "no task 'level5' in" in sentence(f"{checkout}/level5")
+    assert "holds no .py file" in sentence(f"{inner}/changelog")
+    write(inner / "level1", "3_bad.py", source="x = 1\n")
+    assert names(f"{inner}/level1/19") == ["level1/19_ReLU"]  # what is not asked for is not read
+    assert "3_bad.py does not define class Model" in sentence(str(checkout))
+
+
+def test_parts_of_a_parquet(tmp_path):
+    rows = {"name": ["19_ReLU", "2_B"], "code": [SOURCE, SOURCE], "level": [1, 1], "problem_id": [19, 2]}
+    path = table(tmp_path / "hub" / "data" / "level_1-00000-of-00001.parquet", **rows)
+    for spec in (path, f"{tmp_path}/hub", f"{tmp_path}/hub/data", f"{tmp_path}/hub/level_1", f"{path}/level1"):
+        assert names(spec) == ["level1/2_B", "level1/19_ReLU"]
+        assert names(f"{spec}/19") == ["level1/19_ReLU"]
+    assert "no task '3' in" in sentence(f"{path}/3") and "level1/2_B" in sentence(f"{path}/3")
+
+
+def test_rows_without_a_task_are_left_out(tmp_path, capsys):
+    codes = [SOURCE, "def broken(:", None, "x = 1", SOURCE + "#", "x = '\\d'" + SOURCE]
+    path = table(tmp_path / "some.parquet", name=list("abcdef"), code=codes)
+    assert names(path) == ["some/a", "some/e", "some/f"]
+    assert capsys.readouterr().err == f"{path}: 3 of 6 rows hold no task and are left out.\n"
+    assert names(f"{path}/e") == ["some/e"] and capsys.readouterr().err == ""
+    assert "No row" in sentence(f"{path}/b") and "not valid Python" in sentence(f"{path}/b")
+    path = table(tmp_path / "none.parquet", name=["a", "b"], code=["x = 1", ""])
+    assert "No row" in sentence(path) and "of 2" in sentence(path) and "does not define class Model" in sentence(path)
+    assert "has no rows" in sentence(
+        table(tmp_path / "empty.parquet", name=pyarrow.array([], "string"), code=pyarrow.array([], "string"))
+    )
+
+
+def rl_data(path):
+    """drkernel-rl-data's columns; two rows that are no task, one twice, two of one uuid, one without."""
+    sources = [SOURCE, SOURCE + "#2", SOURCE, "print(1)", None, SOURCE + "#3", SOURCE + "#4"]
+    ids = ["cuda_llm_10", "cuda_llm_9", "cuda_llm_10", "cuda_llm_1", "cuda_llm_2", "cuda_llm_9", None]
+    chat = [[{"role": "user", "content": "Optimize"}]] * 7
+    info = [
+        {"entry_point": "Model", "level": "0", "ops": "[]", "original_prompt": chat[0], "uuid": uuid} for uuid in ids
+    ]
+    return table(
+        path,
+        data_source=["cuda_llm"] * 7,
+        prompt=chat,
+        ability=["kernel_optimization"] * 7,
+        reward_model=[{"ground_truth": source, "style": "rule"} for source in sources],
+        extra_info=info,
+    )
+
+
+def test_drkernel_rl_data(tmp_path, capsys):
+    path = rl_data(tmp_path / "train.parquet")
+    key = Task("", SOURCE + "#4").key
+    assert set(names(path)) == {"cuda_llm_9", "cuda_llm_9.2", "cuda_llm_10", key}
+    assert "2 of 7 rows hold no task" in capsys.readouterr().err
+    assert [task.source for task in load_tasks(f"{path}/cuda_llm_10")] == [SOURCE]
+
+
+def test_hub(tmp_path, monkeypatch):
+    asked = []
+
+    def snapshot_download(repo, **options):
+        asked.append((repo, options))
+        return str(tmp_path / repo)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    for level in (1, 2):
+        rows = {"code": [SOURCE] * 2, "level": [level] * 2, "name": ["1_A", "19_B"], "problem_id": [1, 19]}
+        table(tmp_path / "Scaling" / "KernelBench" / "data" / f"level_{level}-00000-of-00001.parquet", **rows)
+    hub = "hf:Scaling/KernelBench"
+    assert names(hub) == ["level1/1_A", "level1/19_B", "level2/1_A", "level2/19_B"]
+    assert asked == [("Scaling/KernelBench", {"repo_type": "dataset", "allow_patterns": "*.parquet"})]
+    assert names(f"{hub}/level_2") == names(f"{hub}/level2") == ["level2/1_A", "level2/19_B"]
+    assert names(f"{hub}/level_2/19") == names(f"{hub}/level2/19_B") == ["level2/19_B"]
+    assert "no task 'level_5' in hf:Scaling/KernelBench" in sentence(f"{hub}/level_5")
+    rl_data(tmp_path / "hkust-nlp" / "drkernel-rl-data" / "cuda_llm.parquet")
+    assert len(names("hf:hkust-nlp/drkernel-rl-data")) == 4
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert "'hf:a/b' has no rows in parquet files" in sentence("hf:a/b")
+    assert "hf:<owner>/<name>" in sentence("hf:a")
+
+
+@pytest.mark.parametrize(
+    "failure", [errors.LocalEntryNotFoundError("two\nlines"), ConnectionError(), errors.HTTPError("")]
+)
+def test_hub_out_of_reach_gives_the_command(monkeypatch, failure):
+    def snapshot_download(*args, **options):
+        raise failure
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    text = sentence("hf:ScalingIntelligence/KernelBench/level_1")
+    assert "`hf download --repo-type dataset ScalingIntelligence/KernelBench`" in text
+    assert type(failure).__name__ in text and "\n" not in text and text.count(". ") == 0
+
+
+def test_hub_offline_with_an_empty_cache(tmp_path):
+    """The real huggingface_hub, with nothing in HF_HOME."""
+    code = "import kernelbench as k\ntry: k.load_tasks('hf:a/b')\nexcept k.TaskError as e: print(e)"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        env.pop(name, None)
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert "hf download --repo-type dataset a/b" in said.stdout, said
+
+
 def test_toy_specs():
     assert names("toy/train:3") == ["toy/train/0", "toy/train/1", "toy/train/2"]
     assert load_tasks("toy/test/2", seed=5) == load_tasks("toy/test:3", seed=5)[2:]
@@ -125,7 +269,7 @@ def test_two_tasks_of_one_name(tmp_path):
 
 
 def test_loading_is_light():
-    code = "import sys, kernelbench as k; k.load_tasks('level1', 'toy/test:2'); print({'torch', 'triton'} & set(sys.modules))"
+    code = "import sys, kernelbench as k; k.load_tasks('level1', 'toy/test:2'); print({'torch', 'triton', 'pyarrow', 'huggingface_hub'} & set(sys.modules))"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "set()\n"
 
