@@ -41,10 +41,11 @@ def test_key_is_the_source_alone():
 
 def test_own_tasks_by_level_number_and_name():
     level1 = names("level1")
-    assert level1[:2] == ["level1/1_GELU", "level1/2_Softmax"] and level1[-2:] == [
+    assert level1[:2] == ["level1/1_GELU", "level1/2_Softmax"] and level1[9:11] == [
         "level1/10_Cumsum",
         "level1/11_CrossEntropy",
     ]
+    assert [len(names(level)) for level in ("level1", "level2", "level3")] == [53, 44, 17]
     assert names("level1/1") == names("level1/1_GELU") == names("level1/GELU") == ["level1/1_GELU"]
     assert names("level2", "level1/2", "level2/1") == [*names("level2"), "level1/2_Softmax"]  # each task once
     every = load_tasks("level1", "level2", "level3")
