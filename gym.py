@@ -7,7 +7,8 @@
     python gym.py doctor                            what this machine offers and what is missing
 
 One referee process per device (`kernelbench/judge.py`), each with several contestants at a time; an identical text for the same task is
-judged once in a Gym's life; a dead referee is restarted and its jobs are retried once.
+judged once in a Gym's life; a dead referee is restarted and its jobs are retried once. With --cluster the referees are those of a Ray
+cluster (`cluster.py`).
 """
 
 import contextlib
@@ -34,6 +35,7 @@ import torch
 import tyro
 from tqdm import tqdm
 
+import cluster as ray_cluster
 from kernelbench import Task, TaskError, load_tasks
 from kernelbench.judge import Options, Verdict
 
@@ -66,10 +68,12 @@ def reference_code(task: Task) -> str:
 
 
 class Gym:
-    """Judges jobs. A context manager; safe to use from one thread at a time.
+    """Judges jobs. A context manager; `evaluate` may be called from many threads at once.
 
     device: "cuda", "cpu" or None (GPUs if there are any); gpus: which of the visible ones (default: all); workers: contestants at a time per device; seed: fixes the secret key of all
-    random inputs (None: a fresh random key); any_code: no Triton kernel of its own is no offence; options: see `judge.Options`.
+    random inputs (None: a fresh random key); any_code: no Triton kernel of its own is no offence; options: see `judge.Options`;
+    cluster: "auto", "ray://host:port" or any other address of a Ray cluster: device and workers are then those of its actors.
+    retried: how many jobs were judged again because what judged them was lost.
     """
 
     def __init__(
@@ -81,36 +85,53 @@ class Gym:
         seed: int | None = None,
         any_code: bool = False,
         options: Options | None = None,
+        cluster: str | None = None,
     ):
         if device not in (None, "cuda", "cpu"):
             raise GymError(
                 f"There is no device {device}: name cuda (a GPU) or cpu (Triton's interpreter, simulated times)."
             )
+        seed = secrets.randbits(256) if seed is None else seed
+        options = options or Options()
+        self.options = replace(options, any_code=any_code or options.any_code)
+        self.queue, self.ready, self.retried = deque(), threading.Condition(), 0
+        self.known: OrderedDict[tuple[str, str | None], Verdict] = OrderedDict()
+        if cluster:
+            self.device, self.seats = self._on_cluster(cluster, device, gpus, workers, seed)
+        else:
+            self.device, self.seats = self._here(device, gpus, workers, seed)
+        for seat in self.seats:
+            seat.start()
+
+    def _here(self, device: str | None, gpus: Sequence[int] | None, workers: int | None, seed: int):
         visible = torch.cuda.device_count()
-        self.device = device or ("cuda" if visible else "cpu")
-        if self.device == "cuda" and not visible:
+        device = device or ("cuda" if visible else "cpu")
+        if device == "cuda" and not visible:
             raise GymError("No GPU is visible here; use device cpu (Triton's interpreter, simulated times).")
         chosen = list(range(visible)) if gpus is None else list(dict.fromkeys(gpus))
-        if self.device == "cpu" and gpus:
+        if device == "cpu" and gpus:
             raise GymError("GPUs are chosen for device cuda; leave them out with device cpu.")
-        if self.device == "cuda" and (not chosen or not set(chosen) <= set(range(visible))):
+        if device == "cuda" and (not chosen or not set(chosen) <= set(range(visible))):
             raise GymError(
                 f"GPUs {', '.join(map(str, chosen)) or 'none'} were asked for; there are 0 to {visible - 1}."
             )
         cores = os.cpu_count() or 1
-        seats = len(chosen) if self.device == "cuda" else 1
-        workers = workers or (max(2, min(20, cores * 5 // 4 // seats)) if self.device == "cuda" else max(1, cores))
-        key = secrets.token_bytes(32) if seed is None else hashlib.sha256(f"gym {seed}".encode()).digest()
-        options = options or Options()
-        self.options = replace(options, any_code=any_code or options.any_code)
-        self.queue, self.ready = deque(), threading.Condition()
-        self.known: OrderedDict[tuple[str, str | None], Verdict] = OrderedDict()
-        self.seats = [
-            _Seat(self, i, (self.device, key, self.options, workers))
-            for i in (chosen if self.device == "cuda" else [None])
+        seats = len(chosen) if device == "cuda" else 1
+        workers = workers or (max(2, min(12, cores * 3 // 4 // seats)) if device == "cuda" else max(1, cores))
+        key = hashlib.sha256(f"gym {seed}".encode()).digest()
+        return device, [
+            _Seat(self, i, (device, key, self.options, workers)) for i in (chosen if device == "cuda" else [None])
         ]
-        for seat in self.seats:
-            seat.start()
+
+    def _on_cluster(self, address: str, device: str | None, gpus: Sequence[int] | None, workers: int | None, seed: int):
+        if gpus is not None:
+            raise GymError("GPUs are chosen on this machine only; leave them out with a cluster.")
+        try:
+            ray = ray_cluster.connect(address)
+            device, found = ray_cluster.places(ray, device, workers)
+        except ray_cluster.ClusterError as error:
+            raise GymError(str(error)) from None
+        return device, [ray_cluster.RaySeat(self, ray, needs, (device, n, seed, self.options)) for needs, n in found]
 
     def evaluate(self, jobs: Sequence[Job], progress: bool = False) -> list[Verdict]:
         """The verdicts of `jobs`, in their order. Raises GymError when no referee can be started."""
@@ -126,9 +147,11 @@ class Gym:
         same: dict[tuple[str, str | None], list[int]] = {}
         for i, job in enumerate(jobs):
             same.setdefault((job.task.key, job.code), []).append(i)
-        for key in [key for key in same if key in self.known]:
+        with self.ready:
+            known = {key: self.known[key] for key in same if key in self.known}
+        for key, verdict in known.items():
             for index in same.pop(key):
-                yield index, self.known[key]
+                yield index, verdict
         done, rounds = deque(), Counter()
         with self.ready:
             turns = []  # the first kernel of every task, then the second..: the references are timed side by side
@@ -147,15 +170,29 @@ class Gym:
                     self.ready.wait(1.0)
                 ticket, verdict = done.popleft()
             if verdict.status != "gym_error":
-                self.known[(ticket.job.task.key, ticket.job.code)] = verdict
-                if len(self.known) > REMEMBERED:
-                    self.known.popitem(last=False)
+                with self.ready:
+                    self.known[(ticket.job.task.key, ticket.job.code)] = verdict
+                    if len(self.known) > REMEMBERED:
+                        self.known.popitem(last=False)
             for index in ticket.indices:
                 yield index, verdict
 
+    def again(self, ticket: "_Ticket", reason: str, lost: bool = True):
+        """Back into the queue with a job in flight; or, if what judged it was lost for the second time, gym_error. Under `ready`."""
+        ticket.tries += lost
+        if ticket.tries < 2:
+            self.retried += lost
+            self.queue.appendleft(ticket)
+        else:
+            ticket.done.append((ticket, Verdict(message=f"the referee died while judging this kernel: {reason}")))
+
     def close(self):
         for seat in self.seats:
+            seat.stopped = True
+        for seat in self.seats:
             seat.stop()
+        if self.retried:
+            print(f"gym: {self.retried} jobs were judged again: a referee or its node was lost", file=sys.stderr)
 
     def __enter__(self) -> "Gym":
         return self
@@ -235,13 +272,7 @@ class _Seat(threading.Thread):
         self.process.kill()
         with self.gym.ready:
             for ticket in flying.values():
-                ticket.tries += 1
-                if ticket.tries < 2:
-                    self.gym.queue.appendleft(ticket)
-                else:
-                    ticket.done.append(
-                        (ticket, Verdict(message=f"the referee died while judging this kernel: {reason}"))
-                    )
+                self.gym.again(ticket, reason)
             if not flying:
                 self.broken = reason
             self.gym.ready.notify_all()
@@ -385,6 +416,8 @@ class Args:
     """Where kernels run; by default the GPU if there is one, else Triton's interpreter with simulated times."""
     gpus: tuple[int, ...] | None = None
     """Which of the visible GPUs judge (a folder is spread over them), such as --gpus 0 2; by default all."""
+    cluster: Annotated[str | None, tyro.conf.arg(metavar="auto|ray://HOST:PORT")] = None
+    """Judge on the GPUs of a Ray cluster: `auto` for the one that this machine is a part of. Name its device with --device."""
     seed: int | None = None
     """Fixes the random inputs; by default they are new in every run."""
     tolerance: float | None = None
@@ -438,7 +471,7 @@ def main(args: Args) -> int:
                 raise TaskError(
                     f"The folder {args.kernel} holds no .py files; give one with files that define class ModelNew."
                 )
-            with Gym(device, gpus=args.gpus, seed=args.seed, options=options) as gym:
+            with Gym(device, gpus=args.gpus, seed=args.seed, options=options, cluster=args.cluster) as gym:
                 found = judge_folder(tasks[0], path, args.out or path / "verdicts.jsonl", gym)
             print(json.dumps({n: v.to_json() for n, v in found.items()}, indent=2) if args.json else table(found))
             return 0 if all(v.status != "gym_error" for v in found.values()) else 1
@@ -449,7 +482,7 @@ def main(args: Args) -> int:
             if args.kernel == "reference"
             else path.read_text(encoding="utf-8", errors="replace")
         )
-        with Gym(device, gpus=args.gpus, workers=1, seed=args.seed, options=options) as gym:
+        with Gym(device, gpus=args.gpus, workers=1, seed=args.seed, options=options, cluster=args.cluster) as gym:
             verdict = gym.evaluate([Job(tasks[0], code)])[0]
     except (TaskError, GymError) as error:
         print(f"gym.py: {error}", file=sys.stderr)

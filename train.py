@@ -113,6 +113,8 @@ class Args:
     """sequences generated at once"""
     workers: int | None = None
     """evaluations at once on a machine without a GPU; default: by the number of cores"""
+    cluster: str | None = None
+    """judge on a Ray cluster: auto, or ray://host:port; default: on this machine"""
     max_gym_errors: float = 0.2
     """stop when more than this share of a step's turns is lost to faults of the gym itself"""
 
@@ -437,7 +439,7 @@ def run(argv: list[str]) -> None:
     if args.model == "tiny" and not args.random_init and not args.resume:
         from_rank_0(sft.cold_start(args.device) if RANK == 0 else None)  # the others wait; at once where it is there
     workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
-    with Gym(device=args.device, workers=workers, seed=args.seed) as gym:
+    with Gym(device=args.device, workers=workers, seed=args.seed, cluster=args.cluster) as gym:
         main_loop(args, gym, device)
     leave()
 
