@@ -358,13 +358,7 @@ def feedback(verdict: Verdict, budget: int, count: Callable[[str], int], brief: 
     return text
 
 
-BRIEF = {
-    "no_code": "no code",
-    "compile_error": "compile error",
-    "runtime_error": "runtime error",
-    "wrong": "wrong output",
-}
-BRIEF |= {"timeout": "timeout", "unsupported": "unsupported", "gym_error": "gym error"}
+BRIEF = {status: status.replace("_", " ") for status in HEADS} | {"wrong": "wrong output"}
 
 
 def _clipped(head: str, body: str, tail: str, keep: int) -> str:
@@ -494,7 +488,7 @@ def main(args: Args) -> int:
 if __name__ == "__main__":
     try:
         if sys.argv[1:2] == ["doctor"]:
-            from kernelbench.doctor import examine
+            from doctor import examine
 
             sys.exit(examine(*sys.argv[2:3]))
         sys.exit(main(tyro.cli(Args, description=__doc__)))
