@@ -24,7 +24,7 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.fresh, self.lost, self.clock_runs = Opened(self.device), True, False, 0
+        self.opened, self.fresh, self.lost, self.clock_runs, self.drawn = Opened(self.device), True, False, 0, 0
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
@@ -168,16 +168,17 @@ class Contest:
         do not help, the referee's clock is the figure, and events that are far from it are a hack."""
         plan = self._plan(reference)
         blocks, wanted = [], self.options.blocks
-        for attempt in range(3):
+        for _ in range(3):
             with self.referee.use_gpu():
-                stock = [self._draw(reference, attempt, i) for i in range(plan.calls * wanted + 2)]
+                stock = self._draws(reference, plan.calls * wanted + 2)
                 self._prepare(plan, stock[0])
             with self.referee.use_gpu(alone=True):
                 blocks += self._blocks(reference, plan, stock, wanted)
             with self.referee.use_gpu():
                 for block in blocks[-wanted:]:
                     self._check(reference, block)
-            overhead = plan.overhead or min(b.wall - sum(b.events) for b in blocks)
+            own = min(b.wall - sum(b.events) for b in blocks)
+            overhead = own if self.entry == "Model" else plan.overhead
             good = [b for b in blocks if b.unexplained(overhead) <= max(0.03 * statistics.mean(b.events), 0.002)]
             if 2 * len(good) > len(blocks):
                 break
@@ -201,8 +202,10 @@ class Contest:
             reference.plan = Plan(max(2, min(64, most)), outputs)
         return reference.plan
 
-    def _draw(self, reference: Reference, *name) -> list:
-        return reference.inputs("timed", self.folder, *name)
+    def _draws(self, reference: Reference, number: int) -> list[list]:
+        """Inputs that this contestant has not seen before, however often it is timed."""
+        first, self.drawn = self.drawn, self.drawn + number
+        return [reference.inputs("timed", self.folder, first + i) for i in range(number)]
 
     def _prepare(self, plan: "Plan", like: list):
         """Show where the inputs of a block will lie, with zeros there."""
@@ -216,7 +219,7 @@ class Contest:
         calls, blocks, at = 2, [], 0
         while len(blocks) < wanted:
             if at + calls > len(stock):
-                stock += [self._draw(reference, "more", at + i) for i in range(calls)]
+                stock += self._draws(reference, calls)
             block = self._block(reference, plan, stock[at : at + calls])
             at += calls
             fits = max(2, min(plan.calls, int(1e3 * self.options.most_s * calls / block.wall)))

@@ -129,3 +129,18 @@ def test_static_outputs_are_copied_within_their_time(judged):
 """
     code = HONEST[: HONEST.index("    def forward")] + body + HONEST[HONEST.index("def get_inputs") :]
     assert judged[0](code)
+
+
+def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, monkeypatch):
+    clock, seen, inputs = judged[0], [], Reference.inputs
+
+    def spy(reference, *name, how=None):
+        seen.append(name)
+        return inputs(reference, *name, how=how)
+
+    clocked = Contest.clocked
+    monkeypatch.setattr(Reference, "inputs", spy)
+    monkeypatch.setattr(Contest, "clocked", lambda contest, reference: [clocked(contest, reference) for _ in range(2)])
+    assert all(clock(HONEST))
+    timed = [name for name in seen if name[0] == "timed"]
+    assert len(timed) == len(set(timed)) > 300
