@@ -25,7 +25,8 @@ REMEDIES = {
 
 def examine(device: str | None = None) -> int:
     """Print the report; 0 where kernels can be judged on `device` (default: the GPU if there is one), else 1."""
-    from gym import Gym, GymError, Job, report
+    from feedback import report
+    from gym import Gym, GymError, Job
 
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     for name, value in facts(device):

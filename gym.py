@@ -3,6 +3,7 @@
     python gym.py level1/3 my_kernel.py             judge one kernel, print a report
     python gym.py toy/test/17 my_kernel.py --json   the verdict as JSON
     python gym.py level2/1 reference --any-code     the task judged against itself: must say 1.00
+    python gym.py level1/3 my_kernel.py --baseline compile --precision bf16
     python gym.py level1/3 kernels/                 every kernel of a folder: a table, and verdicts.jsonl as they come
     python gym.py doctor                            what this machine offers and what is missing
 
@@ -25,18 +26,19 @@ import tempfile
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 import tyro
 from tqdm import tqdm
 
 import cluster as ray_cluster
-from kernelbench import Task, TaskError, load_tasks
+from feedback import overview, report
+from kernelbench import Task, TaskError, load_tasks, times
 from kernelbench.judge import Options, Verdict
 
 REMEMBERED = 20_000  # verdicts that a Gym keeps: an identical text for the same task is judged once
@@ -100,6 +102,10 @@ class Gym:
             self.device, self.seats = self._on_cluster(cluster, device, gpus, workers, seed)
         else:
             self.device, self.seats = self._here(device, gpus, workers, seed)
+        if self.device == "cpu" and self.options.baseline != "eager":
+            raise GymError(
+                f"The baseline {self.options.baseline} needs a GPU: what Inductor makes has no simulated time."
+            )
         for seat in self.seats:
             seat.start()
 
@@ -308,90 +314,6 @@ class _Seat(threading.Thread):
                 self.process.kill()
 
 
-# ---------------------------------------------------------------------------------------------------------------------------
-# What the model reads
-
-HEADS = {
-    "no_code": "No code: answer with one complete ```python block that defines class ModelNew.",
-    "compile_error": "The code does not compile.",
-    "runtime_error": "The code fails when it runs.",
-    "wrong": "The output is wrong.",
-    "hack": "Not accepted: the work must be done by your own Triton kernels.",
-    "timeout": "Too slow: the run was ended.",
-    "unsupported": "This cannot run on the machine that judges.",
-    "gym_error": "The judging failed through no fault of the code.",
-}
-
-
-def feedback(verdict: Verdict, budget: int, count: Callable[[str], int], brief: bool = False) -> str:
-    """The text about its kernel that the model reads; count(text) <= budget (tokens, as `count` counts them).
-
-    brief: the one-line form of the tiny policy. The reward number is never shown.
-    """
-    if verdict.status == "correct":
-        if brief:
-            return f"correct, speed-up {verdict.speedup:.1f}, coverage {verdict.coverage:.1f}"
-        head = (
-            f"Correct. Your kernels take {verdict.kernel_ms:.4g} ms, PyTorch {verdict.reference_ms:.4g} ms: speed-up {verdict.speedup:.2f}. "
-            f"Your own Triton kernels do {verdict.coverage:.0%} of the GPU time."
-        )
-        rows = [
-            f"{k['ms']:9.4f} ms {k['share']:6.1%} {k['launches']:5.3g} x  {'yours  ' if k['own'] else 'library'}  {k['name'][:60]}"
-            for k in verdict.kernels
-        ]
-        body = "\n".join(["GPU time per forward:", *rows])
-        tail = "Make it faster: fuse more operators into your own kernels, and move less memory."
-    else:
-        if brief:
-            return "hack: no own kernel" if verdict.status == "hack" else BRIEF[verdict.status]
-        head, body, tail = HEADS[verdict.status], verdict.message, "Correct it and answer with the whole code again."
-    text = "\n\n".join(part for part in (head, body, tail) if part)
-    if count(text) <= budget:
-        return text
-    low, high = 0, len(body)  # the most of the body, from both ends, that fits
-    while low < high:
-        keep = (low + high + 1) // 2
-        low, high = (keep, high) if count(_clipped(head, body, tail, keep)) <= budget else (low, keep - 1)
-    text = _clipped(head, body, tail, low)
-    while text and count(text) > budget:
-        text = text[: len(text) * 3 // 4]
-    return text
-
-
-BRIEF = {status: status.replace("_", " ") for status in HEADS} | {"wrong": "wrong output"}
-
-
-def _clipped(head: str, body: str, tail: str, keep: int) -> str:
-    body = f"{body[: (keep + 1) // 2]}\n...\n{body[len(body) - keep // 2 :]}" if keep else "..."
-    return "\n\n".join((head, body, tail))
-
-
-def report(verdict: Verdict) -> str:
-    """The verdict for people."""
-    lines = [f"{verdict.status}" + (f" ({verdict.hack})" if verdict.hack else "")]
-    if verdict.kernel_ms:
-        low, high = verdict.speedup_ci or (verdict.speedup, verdict.speedup)
-        speed = f"speed-up {verdict.speedup:.2f} [{low:.2f}, {high:.2f}]" if verdict.correct else "no speed-up counts"
-        lines.append(
-            f"{verdict.kernel_ms:.4f} ms against {verdict.reference_ms:.4f} ms ({verdict.baseline}, {verdict.timing}): {speed}"
-        )
-        lines.append(f"coverage {verdict.coverage:.1%} (raw {verdict.coverage_raw:.1%})")
-        for k in verdict.kernels:
-            bar = "#" * round(30 * k["share"])
-            lines.append(
-                f"  {k['ms']:9.4f} ms {k['launches']:5.3g} x {'own' if k['own'] else 'lib'} {bar:30} {k['name'][:50]}"
-            )
-    if verdict.message:
-        lines.append(verdict.message)
-    lines += [f"note: line {f['line']}: {f['text']} ({f['rule']})" for f in verdict.findings]
-    off = [f"{layer}: {state}" for layer, state in verdict.sandbox.items() if state != "on"]
-    lines.append(
-        f"on {verdict.device}, {verdict.seconds.get('total', 0):.2f} s"
-        + (f"; sandbox off: {'; '.join(off)}" if off else "")
-    )
-    return "\n".join(lines)
-
-
 @dataclass
 class Args:
     """Judge one kernel."""
@@ -414,6 +336,12 @@ class Args:
     """Judge on the GPUs of a Ray cluster: `auto` for the one that this machine is a part of. Name its device with --device."""
     seed: int | None = None
     """Fixes the random inputs; by default they are new in every run."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """fp32: the task as it is written. bf16, fp16: its weights and float inputs are cast, on both sides."""
+    tf32: bool = False
+    """TF32 on, on both sides."""
+    baseline: Literal["eager", "compile", "max-autotune"] = "eager"
+    """What the kernel is compared with: the task as it is, through torch.compile, or through its max-autotune (both on a GPU only)."""
     tolerance: float | None = None
     """Relative tolerance instead of 1e-4 (fp32) or 1e-2 (fp16, bf16)."""
 
@@ -442,24 +370,21 @@ def judge_folder(task: Task, folder: Path, out: Path, gym: Gym) -> dict[str, Ver
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].speedup, pair[1].status, pair[0])))
 
 
-def table(found: dict[str, Verdict]) -> str:
-    width = max(map(len, found))
-    lines = [f"{'kernel':{width}}  {'status':13}  speed-up  coverage"]
-    for name, v in found.items():
-        figures = (
-            f"{v.speedup:8.2f}  {v.coverage:8.0%}" if v.correct else (v.hack or v.message.partition(chr(10))[0])[:60]
-        )
-        lines.append(f"{name:{width}}  {v.status:13}  {figures}")
-    return "\n".join([*lines, f"{sum(v.correct for v in found.values())} of {len(found)} are correct"])
-
-
 def main(args: Args) -> int:
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         tasks = load_tasks(args.task, device=device)
         if len(tasks) != 1:
             raise TaskError(f"{args.task} names {len(tasks)} tasks; name one, such as {tasks[0].name}.")
-        path, options = Path(args.kernel), Options(tolerance=args.tolerance, any_code=args.any_code)
+        path = Path(args.kernel)
+        options = Options(
+            tolerance=args.tolerance,
+            any_code=args.any_code,
+            precision=args.precision,
+            tf32=args.tf32,
+            baseline=args.baseline,
+            times=str(times.home()),
+        )
         if args.kernel != "reference" and path.is_dir():
             if not any(path.glob("*.py")):
                 raise TaskError(
@@ -467,7 +392,7 @@ def main(args: Args) -> int:
                 )
             with Gym(device, gpus=args.gpus, seed=args.seed, options=options, cluster=args.cluster) as gym:
                 found = judge_folder(tasks[0], path, args.out or path / "verdicts.jsonl", gym)
-            print(json.dumps({n: v.to_json() for n, v in found.items()}, indent=2) if args.json else table(found))
+            print(json.dumps({n: v.to_json() for n, v in found.items()}, indent=2) if args.json else overview(found))
             return 0 if all(v.status != "gym_error" for v in found.values()) else 1
         if args.kernel != "reference" and not path.is_file():
             raise TaskError(f"There is no file {args.kernel}; give a file that defines class ModelNew.")

@@ -33,7 +33,8 @@ import tyro
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gym import Gym, GymError, Job, feedback
+from feedback import feedback
+from gym import Gym, GymError, Job
 from kernelbench import Task, TaskError, load_tasks
 from kernelbench.judge import Verdict
 from model import END, START, ModelError, load_policy, preset_of, resolve

@@ -29,7 +29,7 @@ import tyro
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from gym import feedback
+from feedback import feedback
 from kernelbench import toy
 from kernelbench.judge import Verdict
 from model import (

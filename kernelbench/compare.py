@@ -1,4 +1,4 @@
-"""Is an output right? Tolerances by dtype and relative to the scale of the expected output. And: how sure is a speed-up?"""
+"""Is an output right? Tolerances by dtype and relative to the scale of the expected output."""
 
 import math
 
@@ -95,16 +95,3 @@ def _kind(tree) -> str:
     if isinstance(tree, list):
         return f"{len(tree)} outputs"
     return "one tensor" if _named(tree) == ["t"] else "a dict" if isinstance(tree, dict) else repr(tree)
-
-
-def interval(reference: list[float], kernel: list[float], resamples: int = 400) -> list[float]:
-    """95 % bootstrap interval of median(reference) / median(kernel)."""
-    if len(kernel) == 1:
-        return [reference[0] / kernel[0]] * 2
-    generator = torch.Generator().manual_seed(0)
-    medians = []
-    for samples in (reference, kernel):
-        x = torch.tensor(samples, dtype=torch.float64)
-        medians.append(x[torch.randint(len(x), (resamples, len(x)), generator=generator)].median(dim=1).values)
-    ratio = (medians[0] / medians[1]).sort().values
-    return [ratio[int(0.025 * resamples)].item(), ratio[int(0.975 * resamples)].item()]

@@ -14,6 +14,8 @@ from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import HALF, Reference
 from kernelbench.wire import BadMessage, Opened, flatten, leaves, references, unflatten
 
+COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
+
 
 class Contest:
     """One contestant, as a context. referee: a judge.Referee; folder: private to the evaluation; entry: the class to construct."""
@@ -25,10 +27,13 @@ class Contest:
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
         self.opened, self.fresh, self.lost, self.clock_runs, self.drawn = Opened(self.device), True, False, 0, 0
+        self.seen: list[dict] = []  # the GPU's state after each timed block
+        self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
 
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
-        config |= {"tf32": self.options.tf32, "simulate": self.options.simulate, "any_code": self.options.any_code}
+        config |= {"tf32": self.options.tf32, "precision": self.options.precision, "compile": self.compile}
+        config |= {"simulate": self.options.simulate, "any_code": self.options.any_code or self.compile is not None}
         self.process: Process = self.referee.zygote.fork(config)
         self.sandbox = self.process.first(self.options.load_s)
         self.arena = self.referee.take_arena()
@@ -76,7 +81,8 @@ class Contest:
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31}
         message |= {"mode": mode, "kernel": kernel}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
-            reply, fds = self._send(message, tensors, self.options.build_s if self.fresh else self.options.call_s)
+            slow = self.options.build_s * (5 if self.compile else 1)
+            reply, fds = self._send(message, tensors, slow if self.fresh else self.options.call_s)
             try:
                 (got,) = self._read(reply, fds, [0], expected[1])
                 wrong = self._differs(got, expected, reference, inputs, message["seed"])
@@ -146,26 +152,33 @@ class Contest:
             self.lost |= self.process.dead or (self.device == "cuda" and stop.status == "runtime_error")
             return False
 
-    def timing(self, reference: Reference, last: dict) -> list[float]:
-        """Samples of one forward in ms; `last`: the reply to a call."""
-        if self.device == "cpu":
-            return [positive(last.get("ms"))]
+    def rest(self):
+        """Until it is timed again this contestant holds as little memory as it can."""
+        self.process.ask({"do": "rest"}, timeout=self.options.call_s)
+        self.arena.close()
+        self.arena = self.referee.take_arena()
+
+    def timing(self, reference: Reference, last: dict) -> list[list[float]]:
+        """Samples of one forward in ms, by block; `last`: the reply to a call."""
+        if self.referee.simulated:
+            return [[positive(last.get("ms"))]]
         samples = self.clocked(reference)
         read = sum(t.nbytes for t in leaves(reference.expected("reference", 0)[0]))
-        floor = 0.5 * read / self.referee.bandwidth * 1e3
-        if self.entry == "ModelNew" and statistics.median(samples) < floor < reference.timing["ms"]:
-            fast = f"{statistics.median(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
+        floor = 0.5 * read / self.referee.peaks[0] * 1e3
+        if self.entry == "ModelNew" and middle(samples) < floor < reference.timing["ms"]:
+            fast = f"{middle(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
             raise Stop("hack", f"The time is impossible: {fast} ({floor * 2e3:.1f} us).", "impossible time")
         return samples
 
-    def clocked(self, reference: Reference) -> list[float]:
-        """What the contestant's events say of one forward, in ms, as far as the referee's own clock confirms it.
+    def clocked(self, reference: Reference) -> list[list[float]]:
+        """What the contestant's events say of one forward, in ms, by block, as far as the referee's own clock confirms it.
 
         The clock starts before the inputs of a block of forwards are where the contestant can see them, and stops with the message that
         commits all outputs, some of which are taken and checked at once. What a block takes beyond its events (filling in the inputs, the
         messages, the head start of the CPU) is known from the reference, timed in the same way in a process of its own. A block whose
         events leave more unexplained than 3 % or 2 us a forward is not believed; where no more than half of the blocks are, and more blocks
-        do not help, the referee's clock is the figure, and events that are far from it are a hack."""
+        do not help, the referee's clock is the figure, and events that are far from it are a hack. Blocks that disagree by more than 1 %
+        are repeated too, up to three times as many."""
         plan = self._plan(reference)
         blocks, wanted = [], self.options.blocks
         for _ in range(3):
@@ -180,18 +193,18 @@ class Contest:
             own = min(b.wall - sum(b.events) for b in blocks)
             overhead = own if self.entry == "Model" else plan.overhead
             good = [b for b in blocks if b.unexplained(overhead) <= max(0.03 * statistics.mean(b.events), 0.002)]
-            if 2 * len(good) > len(blocks):
+            if 2 * len(good) > len(blocks) and agree([b.samples() for b in good]):
                 break
         if self.entry == "Model":
-            plan.overhead = overhead
+            plan.overhead = own if plan.overhead is None else min(own, plan.overhead)
         if not good or 2 * len(good) <= len(blocks):
             slow = min(b.unexplained(overhead) for b in blocks)
             said = statistics.mean(e for b in blocks for e in b.events)
             if slow > max(0.25 * said, 0.010):
                 text = f"its events say {said * 1e3:.1f} us a forward, the referee's clock {(said + slow) * 1e3:.1f} us"
                 raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
-            return [e + slow for b in blocks for e in b.events]
-        return [e for b in good for e in b.samples()]
+            return [[e + slow for e in b.events] for b in blocks]
+        return [b.samples() for b in good]
 
     def _plan(self, reference: Reference) -> "Plan":
         """How this task's forwards are timed: settled when the reference is, and the same for all its candidates."""
@@ -250,6 +263,7 @@ class Contest:
         events = self.process.more(self.options.call_s).get("ms")
         if not isinstance(events, list) or len(events) != len(draws):
             raise Stop("hack", "The candidate's process sent no times.", "protocol")
+        self.seen.append(self.referee.state())
         checks = [(draws[i], seed + i, output) for i, output in zip(picks, outputs)]
         return Block(1e3 * wall, [positive(e) for e in events], checks)
 
@@ -258,6 +272,12 @@ class Contest:
             if wrong := self._differs(output, reference.forward(inputs, seed), reference, inputs, seed):
                 raise Stop("wrong", f"In a timed call {wrong}")
         block.checks = []
+
+    def flops(self, reference: Reference) -> int:
+        """Of one forward; asked of a contestant that runs the reference."""
+        tree = flatten(reference.inputs("profile", 0), tensors := [], exact=True)
+        reply, _ = self._send({"do": "flops", "tree": tree}, tensors, self.options.call_s)
+        return int(reply["flops"])
 
     def profile(self, reference: Reference, last: dict) -> list[tuple[str, float, float, bool]]:
         """Kernel rows: name, ms per forward, launches per forward, own (by the launches of the call `last`)."""
@@ -295,6 +315,17 @@ class Block:
         """The events; their mean, which the clock has confirmed, where a few of them carry most of the time."""
         mean = statistics.mean(self.events)
         return self.events if mean <= 1.1 * statistics.median(self.events) + 0.002 else [mean] * len(self.events)
+
+
+def middle(blocks: list[list[float]]) -> float:
+    """The median of all samples."""
+    return statistics.median(value for block in blocks for value in block)
+
+
+def agree(blocks: list[list[float]]) -> bool:
+    """Whether the blocks' medians lie within 1 % or 0.5 us (an event's resolution) of each other."""
+    medians = [statistics.median(block) for block in blocks]
+    return max(medians) - min(medians) <= max(0.01 * min(medians), 0.0005)
 
 
 def positive(value) -> float:

@@ -26,12 +26,14 @@ import torch
 import triton
 import triton.language as tl
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._pytree import tree_map
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
 from kernelbench.launches import Launches, watch
-from kernelbench.reference import perturb
+from kernelbench.reference import cast_model, perturb
+from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, seal
 from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, leaves, unflatten
 
@@ -161,6 +163,9 @@ class Contestant:
         self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
         if isinstance(model, torch.nn.Module):
             take(self.model) if message["names"] else perturb(self.model, message["seed"])
+        self.plain = self.model = cast_model(self.model, self.config["precision"])
+        if self.config["compile"]:
+            self.model = compiled(self.plain, self.config["compile"])
         if self.device == "cuda":
             torch.cuda.synchronize()
         return {"unmatched": sorted(set(weights) - used)}, []
@@ -185,6 +190,15 @@ class Contestant:
                 torch.cuda.synchronize()
         self.last = tensors  # alive, so that only a buffer that is used again lies there
         return self._outputs(trees, tensors, reply | self.launches.report())
+
+    def do_rest(self, message, fds):
+        """Give back what is not needed until the next timing."""
+        self.timed, self.last = [], []
+        self.opened.close()
+        gc.collect()
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+        return {}, []
 
     def do_prepare(self, message, fds):
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
@@ -226,6 +240,13 @@ class Contestant:
     def _mark(self):
         return torch.cuda.Event(enable_timing=True) if self.device == "cuda" else Mark()
 
+    def do_flops(self, message, fds):
+        """FLOPs of one forward."""
+        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        with Flops() as flops:
+            self.plain(*inputs)
+        return {"flops": flops.total}, []
+
     def do_warm_profiler(self, message, fds):
         """Start the profiler once: the first start in a process takes longest, and nobody else should wait for it."""
         with profile(activities=[ProfilerActivity.CUDA]):
@@ -254,6 +275,29 @@ class Contestant:
             return reply | {"tree": trees, "shared": export(tensors)}, []
         shared = Shared(tensors, "cpu")
         return reply | {"tree": trees, "shared": shared.spec}, shared.fds
+
+
+def compiled(model: torch.nn.Module, mode: str):
+    """torch.compile'd for a baseline: the first call compiles, and records the CUDA graphs of max-autotune, whose outputs lie in a buffer
+    that is used again and are copied. Random numbers are eager's own, so that dropout can be compared."""
+    config = importlib.import_module("torch._inductor.config")
+    config.compile_threads, config.fallback_random = 1, True
+    run, state = torch.compile(model, mode=mode), {"fresh": True}
+
+    def forward(*inputs):
+        if state["fresh"]:
+            with torch.random.fork_rng():
+                for _ in range(3):
+                    run(*tree_map(_clone, inputs))
+            state["fresh"] = False
+        outputs = run(*inputs)
+        return tree_map(_clone, outputs) if mode == "max-autotune" else outputs
+
+    return forward
+
+
+def _clone(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 class Mark:
@@ -325,7 +369,7 @@ def zygote(fd: int, device: str):
         try:
             contestant = Contestant(channel, config)
             channel.send({"sandbox": sandbox.lock(config["folder"], device, layers)})
-            contestant.serve(changed)
+            contestant.serve(changed if not config["compile"] else lambda: None)  # Dynamo changes much, and is ours
         except Closed:
             os._exit(0)
         finally:
@@ -334,7 +378,7 @@ def zygote(fd: int, device: str):
 
 def _rehearse(device: str):
     """Before serving, everything that every child would import or initialise again: on the CPU a whole evaluation (torch's dispatch modes
-    and the interpreter import some 900 modules), for a GPU a compilation and what the profiler imports on its first start (4 s)."""
+    and the interpreter import some 900 modules), for a GPU a compilation, what the profiler imports on its first start (4 s), and torch's dispatch modes."""
 
     @triton.jit
     def add_one(x_ptr, n, BLOCK: tl.constexpr):
@@ -350,6 +394,8 @@ def _rehearse(device: str):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["TRITON_CACHE_DIR"] = folder
             triton.compile(ASTSource(add_one, types, {"BLOCK": 64}), target=GPUTarget("cuda", 90, 32))
+        with torch.no_grad(), Flops():
+            torch.ones(2, 2) @ torch.ones(2, 2)
         return
 
     class Rehearsal(torch.nn.Module):

@@ -18,7 +18,6 @@ import math
 import os
 import secrets
 import shutil
-import statistics
 import sys
 import tempfile
 import threading
@@ -30,12 +29,14 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from kernelbench import Task
-from kernelbench.compare import interval
-from kernelbench.contest import Contest, claims
+from kernelbench import Task, clock, times
+from kernelbench.baseline import Baseline
+from kernelbench.contest import Contest, claims, middle
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Stop, Turnstile, Zygote
-from kernelbench.reference import Reference, moves
+from kernelbench.reference import Reference
+from kernelbench.roofline import figures, peaks
+from kernelbench.simulate import DEVICES
 from kernelbench.wire import Shared
 
 ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
@@ -59,7 +60,7 @@ class Verdict:
     status: str = "gym_error"
     correct: bool = False
     speedup: float = 0.0  # reference_ms / kernel_ms; 0 unless correct
-    speedup_ci: list[float] | None = None  # 95 % bootstrap interval of the ratio of medians
+    speedup_ci: list[float] | None = None  # 95 % interval of the ratio of medians, see clock.py
     reference_ms: float | None = None
     kernel_ms: float | None = None
     coverage: float = (
@@ -67,15 +68,23 @@ class Verdict:
     )
     coverage_raw: float = 0.0  # own kernels' time / all kernel time
     kernels: list[dict] = field(default_factory=list)
+    reference_kernels: list[dict] = field(default_factory=list)  # the same of the reference
+    launch: float | None = None  # share of kernel_ms in which no kernel runs: launches and gaps
+    roofline: dict = field(default_factory=dict)  # see roofline.py
     hack: str | None = None  # the rule that was broken
     message: str = ""
     findings: list[dict] = field(default_factory=list)  # what the static look reports without refusing it
     timing: str | None = None  # "measured" or "simulated"
     device: str = ""
     precision: str = "fp32"
-    baseline: str = "eager"
+    tf32: bool = False  # on both sides
+    baseline: str = "eager"  # what the reference's time is of: eager, compile (torch.compile), max-autotune
+    reference_times: dict = field(default_factory=dict)  # of this evaluation: see times.figures
+    clock: dict = field(
+        default_factory=dict
+    )  # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
     sandbox: dict = field(default_factory=dict)
-    # load, baseline (waiting for the reference's time), correctness, profiler, timing (and waiting for the GPU), knockout, total
+    # load, baseline (waiting for the reference's time), correctness, profiler, timing (and waiting for the GPU), knockout, reference, total
     seconds: dict = field(default_factory=dict)
 
     def to_json(self) -> dict:
@@ -92,7 +101,13 @@ class Options:
 
     draws: int = 4  # correctness draws; from the third on from other distributions than the task's own
     tolerance: float | None = None  # instead of TOLERANCE by dtype (the paper: 1e-2)
+    precision: str = "fp32"  # as the task is written; bf16, fp16: weights and float inputs cast, on both sides
     tf32: bool = False  # TF32 on for both sides
+    baseline: str = "eager"  # what the reference is timed as: eager, compile (torch.compile), max-autotune
+    times: str | None = None  # folder of reference times that are kept, see times.py
+    residents: int = (
+        16  # references that stay in a process, to be timed beside candidates, while half of the GPU is free
+    )
     any_code: bool = False  # no own kernel is no offence: tasks judged against themselves, torch.compile
     simulate: str = "H200"  # the simulated device of machines without a GPU
     load_s: float = 60.0  # time-outs in seconds: importing the candidate (with the CUDA context),
@@ -112,12 +127,22 @@ def base(kernel: str) -> str:
     return kernel.split(" (")[0]
 
 
+def table(rows: list, own: set[str] = frozenset()) -> list[dict]:
+    """The 20 largest rows of a profile, as a verdict holds them."""
+    total = sum(ms for _, ms, _, _ in rows) or 1.0
+    return [
+        {"name": name[:120], "ms": ms, "share": ms / total, "launches": n, "own": bool(claimed and name in own)}
+        for name, ms, n, claimed in sorted(rows, key=lambda r: -r[1])[:20]
+    ]
+
+
 class Referee:
     """Judges kernels on one device ("cpu" or "cuda": the first visible GPU). `judge` may be called from many threads at once."""
 
     def __init__(self, device: str, key: bytes, options: Options):
         self.device, self.key, self.options = device, key, options
         self.turnstile, self.lock, self.fastest = Turnstile(), threading.Lock(), math.inf
+        self.simulated, self.watch = device == "cpu", None
         self.references: OrderedDict[str, Reference] = OrderedDict()
         self.folder = tempfile.mkdtemp(prefix="drkernel-")
         self.jobs = 0
@@ -125,13 +150,13 @@ class Referee:
         if device == "cuda":
             properties = torch.cuda.get_device_properties(0)
             self.name = properties.name
-            self.bandwidth = self._copy_bandwidth()
+            self.peaks, self.watch = peaks(device, options.simulate, options.precision), clock.Watch()
             for _ in range(20):  # until the clock has risen
                 self.steady()
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
-            self.name, self.bandwidth = f"simulated {options.simulate}", math.inf
-        self.zygote, self.arenas = Zygote(device), []
+            self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
+        self.zygote, self.arenas, self.baseline = Zygote(device), [], Baseline(self)
 
     def take_arena(self) -> Shared:
         """Memory that one contestant at a time shares with the referee."""
@@ -157,15 +182,23 @@ class Referee:
     def steady(self):
         """Waits (100 ms at most) until the GPU's clock runs as fast as it ever did here: an idle GPU lowers it."""
         for _ in range(50 if self.device == "cuda" else 0):
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            torch.cuda._sleep(2_000_000)
-            end.record()
-            end.synchronize()
-            spent = start.elapsed_time(end)
-            self.fastest = min(self.fastest, spent)
-            if spent < 1.01 * self.fastest:
+            if self._wait() < 1.01 * self.fastest:
                 return
+
+    def _wait(self) -> float:
+        """ms that a fixed number of cycles takes, about 1."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        torch.cuda._sleep(2_000_000)
+        end.record()
+        end.synchronize()
+        spent = start.elapsed_time(end)
+        self.fastest = min(self.fastest, spent)
+        return spent
+
+    def state(self) -> dict:
+        """The GPU just now, by NVML; stretch: how much longer than ever before a fixed number of cycles takes."""
+        return self.watch() | {"stretch": self._wait() / self.fastest} if self.watch else {"stretch": 1.0}
 
     def use_gpu(self, alone: bool = False):
         """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
@@ -179,7 +212,7 @@ class Referee:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _folder(self):
+    def private_folder(self):
         """A private folder of one evaluation: the candidate's file, its temporary files, its Triton cache."""
         with self.lock:
             self.jobs += 1
@@ -190,21 +223,6 @@ class Referee:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _copy_bandwidth(self) -> float:
-        """Bytes per second of a large device-to-device copy, read and write counted: the best of 10."""
-        a = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-        b, times = torch.empty_like(a), []
-        for _ in range(10):
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            b.copy_(a)
-            end.record()
-            torch.cuda.synchronize()
-            times.append(start.elapsed_time(end) / 1e3)
-        del a, b
-        torch.cuda.empty_cache()
-        return 2 * (1 << 30) / min(times)
-
     def _revive(self):
         """A new zygote where the old one died."""
         with self.lock:
@@ -214,14 +232,15 @@ class Referee:
 
     def judge(self, task: Task, code: str | None, again: bool = True) -> Verdict:
         """The verdict on `code` as a solution of `task`. Never raises for what the candidate does."""
-        verdict, began = Verdict(device=self.name), time.monotonic()
+        options, began = self.options, time.monotonic()
+        verdict = Verdict(device=self.name, precision=options.precision, tf32=options.tf32, baseline=options.baseline)
         if self.device == "cuda":
             torch.cuda.set_device(0)  # binds the context to this thread
         try:
             verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
-            with self._folder() as folder:
+            with self.private_folder() as folder:
                 self._judge(verdict, reference, code, folder)
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
@@ -241,7 +260,7 @@ class Referee:
         with self.lock:
             reference = self.references.pop(task.key, None)
             try:
-                reference = reference or Reference(task, self.device, self.key)
+                reference = reference or Reference(task, self.device, self.key, precision=self.options.precision)
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference
@@ -250,18 +269,18 @@ class Referee:
         return reference
 
     def _judge(self, verdict: Verdict, reference: Reference, code: str, folder: str):
-        clock = time.monotonic()
+        before = time.monotonic()
 
         def lap(name):
-            nonlocal clock
+            nonlocal before
             now = time.monotonic()
-            verdict.seconds[name], clock = verdict.seconds.get(name, 0.0) + now - clock, now
+            verdict.seconds[name], before = verdict.seconds.get(name, 0.0) + now - before, now
 
         with Contest(self, folder, code, "ModelNew") as contest:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            self._baseline(reference)
+            self.baseline.settle(reference)
             lap("baseline")
             last, copies = self._correctness(contest, reference)
             lap("correctness")
@@ -273,19 +292,15 @@ class Referee:
             contest.warm_profiler()
             lap("profiler")
             verdict.reference_ms = reference.timing["ms"]
-            verdict.timing = "simulated" if self.device == "cpu" else "measured"
+            verdict.timing = "simulated" if self.simulated else "measured"
             try:
                 samples = contest.timing(reference, last)
             except Stop as stop:
                 if stop.hack != "clock":
                     raise
-                with reference.timing_lock:  # the machine may be busier than when the reference was timed
-                    self._time_reference(reference)
-                self._baseline(reference)
+                self.baseline.settle(reference, anew=True)  # the machine may be busier than when that was timed
                 samples = contest.timing(reference, last)
-                verdict.reference_ms = reference.timing["ms"]
-            verdict.kernel_ms = statistics.median(samples)
-            verdict.speedup_ci = interval(reference.timing["samples"], samples)
+            verdict.kernel_ms = middle(samples)
             lap("timing")
             with self.use_gpu():
                 rows = contest.profile(reference, last)
@@ -294,7 +309,7 @@ class Referee:
             lap("knockout")
         worked = needed - copies
         others = {base(kernel) for kernel, mine, _ in launched if not mine or kernel not in worked}  # names say who ran
-        self._coverage(verdict, rows, {base(k) for k in worked} - others, sum(r[1] for r in reference.timing["rows"]))
+        self._coverage(verdict, rows, {base(k) for k in worked} - others, reference.timing["rows"])
         if own and not needed and not unknown and not self.options.any_code:
             text = f"The output stays right without {', '.join(sorted(own))}: a kernel launched for show."
             raise Stop("hack", text, "decoy")
@@ -307,6 +322,10 @@ class Referee:
             if not self.options.any_code:
                 raise Stop("unsupported", text)
             verdict.message = text
+        theirs, states = self.baseline.beside(reference)
+        verdict.clock = clock.summary(contest.seen + states, self.watch and self.watch.missing)
+        self._times(verdict, reference, theirs, samples, rows)
+        lap("reference")
 
     def _needed(self, contest: Contest, reference: Reference, own: list[str]) -> tuple[set[str], set[str]]:
         """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
@@ -322,48 +341,23 @@ class Referee:
                 needed.add(kernel)
         return needed, set(left)
 
-    def _baseline(self, reference: Reference):
-        """The reference's own time, measured in a process of the candidates' kind, once per task."""
-        with reference.timing_lock:
-            if reference.timing is None:
-                self._time_reference(reference)
-            if isinstance(reference.timing, str):
-                raise Fault(reference.timing)
-
-    def _time_reference(self, reference: Reference):
-        try:
-            with self._folder() as folder, Contest(self, folder, reference.task.source, "Model") as contest:
-                contest.load()
-                contest.build(reference)
-                first = contest.check(reference, "reference", 0)
-                contest.warm_profiler()
-                samples = contest.timing(reference, first)
-                with self.use_gpu():
-                    rows = contest.profile(reference, first)
-                for draw in range(
-                    2, self.options.draws if self.device == "cuda" else 0
-                ):  # else the reference finds out
-                    with self.use_gpu():
-                        reference.moves["check", draw] = self._move(contest, reference, draw)
-        except Stop as stop:
-            reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
-        else:
-            with self.use_gpu():
-                reference.passes = reference.control(self.options.draws, self.options.tolerance)
-            reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
-
-    def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:
-        """The first move of the draw's inputs on which the model stays finite; in other processes once `contest` has died of one."""
-        for how in moves(draw):
-            with contextlib.ExitStack() as stack:
-                if contest.lost:
-                    contest = Contest(self, stack.enter_context(self._folder()), reference.task.source, "Model")
-                    stack.enter_context(contest)
-                    contest.load()
-                    contest.build(reference)
-                if contest.bears(reference, how, "check", draw):
-                    return how
-        return None
+    def _times(self, verdict: Verdict, reference: Reference, theirs: list, mine: list, rows: list):
+        """What follows from the samples of both sides, and the candidate's profile."""
+        verdict.reference_ms, verdict.reference_times = middle(theirs), times.figures(theirs)
+        verdict.speedup_ci = clock.interval(theirs, mine, 0.0 if self.simulated else clock.BETWEEN)
+        gpu = DEVICES[self.options.simulate]
+        busy = sum(ms - (1e3 * gpu.launch_s * n if self.simulated else 0.0) for _, ms, n, _ in rows)
+        verdict.launch = min(1.0, max(0.0, 1 - busy / verdict.kernel_ms))
+        scale = gpu.scale if self.device == "cpu" else 1
+        verdict.roofline = figures(*reference.work, self.peaks, scale, verdict.kernel_ms, verdict.reference_ms)
+        if self.options.times:
+            facts = times.about(reference.task, self.name, self.options)
+            known = times.load(self.options.times, facts)
+            drift = verdict.reference_ms / known["median"] if known else None
+            if drift:
+                verdict.clock["drift"] = round(drift, 4)
+            if (not drift or abs(drift - 1) > 0.03) and not verdict.clock.get("contended"):
+                times.save(self.options.times, facts, reference.task, verdict.reference_times)
 
     def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, set[str]]:
         """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one, and the kernels
@@ -392,15 +386,13 @@ class Referee:
             )
             raise Stop(stop.status, text) from None
 
-    def _coverage(self, verdict: Verdict, rows: list, own: set[str], reference_ms: float):
+    def _coverage(self, verdict: Verdict, rows: list, own: set[str], reference_rows: list):
         total = sum(ms for _, ms, _, _ in rows) or 1.0
         mine = sum(ms for name, ms, _, claimed in rows if claimed and name in own)
-        credited = min(mine, max(0.0, reference_ms - (total - mine)))
+        credited = min(mine, max(0.0, sum(ms for _, ms, _, _ in reference_rows) - (total - mine)))
         verdict.coverage, verdict.coverage_raw = credited / total, mine / total
-        verdict.kernels = [
-            {"name": name[:120], "ms": ms, "share": ms / total, "launches": n, "own": bool(claimed and name in own)}
-            for name, ms, n, claimed in sorted(rows, key=lambda r: -r[1])[:20]
-        ]
+        verdict.kernels = table(rows, own)
+        verdict.reference_kernels = table(reference_rows)
 
 
 def serve(connection, device: str, key: bytes, options: Options, workers: int):

@@ -30,6 +30,7 @@ def moves(draw: int) -> tuple[str, ...]:
 
 
 HALF = (torch.float16, torch.bfloat16)
+PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}  # fp32: as the task is written
 
 
 def _mean(t: torch.Tensor):
@@ -37,6 +38,22 @@ def _mean(t: torch.Tensor):
     values = t[t.isfinite()] if t.is_floating_point() else t
     mean = values.double().mean().item() if values.numel() and not t.is_complex() else 0.0
     return mean if t.is_floating_point() or t.is_complex() else round(mean)
+
+
+def cast(value, dtype: torch.dtype | None):
+    """Nested values with their float tensors as `dtype`; None: as they are."""
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if dtype and value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: cast(v, dtype) for key, v in value.items()}
+    return type(value)(cast(v, dtype) for v in value) if type(value) in (list, tuple) else value
+
+
+def cast_model(model, precision: str):
+    """Float parameters and buffers in that precision; KernelBench casts the same."""
+    if not isinstance(model, torch.nn.Module) or precision == "fp32":
+        return model
+    return model.bfloat16() if precision == "bf16" else model.half()
 
 
 def _widened(value):
@@ -65,10 +82,11 @@ class Reference:
 
     generating = threading.Lock()  # torch's default generators are global
 
-    def __init__(self, task: Task, device: str, key: bytes, keep_bytes: int = 1 << 30):
+    def __init__(self, task: Task, device: str, key: bytes, keep_bytes: int = 1 << 30, precision: str = "fp32"):
         self.task, self.device, self.key, self.keep_bytes = task, device, key, keep_bytes
         self.lock, self.timing_lock, self.timing = threading.Lock(), threading.Lock(), None
         self.outputs, self.moves, self.plan, self.passes = {}, {}, None, None
+        self.dtype, self.resident_lock, self.work = PRECISIONS[precision], threading.Lock(), None
         self.names = {"__name__": "task"}
         exec(compile(task.source, task.name, "exec"), self.names)
         if device == "cpu":
@@ -85,10 +103,12 @@ class Reference:
             self.args, self.kwargs = (
                 (list(init[0]), init[1]) if keyword else ([], init) if isinstance(init, dict) else (list(init), {})
             )
+            self.args, self.kwargs = cast(self.args, self.dtype), cast(self.kwargs, self.dtype)
             self.seed = self._seed("weights")
             with torch.device(device):  # as the candidate's is built
                 self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
             perturb(self.model, self.seed)
+            self.model = cast_model(self.model, precision)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
 
     def number(self, *name) -> int:
@@ -119,7 +139,7 @@ class Reference:
 
     def _move(self, value, how):
         if isinstance(value, torch.Tensor):
-            value = value.detach().to(self.device)
+            value = cast(value.detach().to(self.device), self.dtype)
             if not how or not value.is_floating_point() or ((value == 0) | (value == 1)).all():  # flags
                 return value
             ordered = value.dim() == 1 and len(value) > 1 and (value.diff() >= 0).all()

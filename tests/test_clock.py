@@ -55,7 +55,7 @@ def judged(request, tmp_path_factory):
             contest.load()
             contest.build(reference)
             contest.check(reference, "check", 0)
-            return contest.clocked(reference)
+            return [value for block in contest.clocked(reference) for value in block]
 
     yield clock, statistics.median(clock(TASK.source, "Model"))
     referee.close()
@@ -140,7 +140,9 @@ def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, mo
 
     clocked = Contest.clocked
     monkeypatch.setattr(Reference, "inputs", spy)
-    monkeypatch.setattr(Contest, "clocked", lambda contest, reference: [clocked(contest, reference) for _ in range(2)])
+    monkeypatch.setattr(
+        Contest, "clocked", lambda contest, reference: [b for _ in range(2) for b in clocked(contest, reference)]
+    )
     assert all(clock(HONEST))
     timed = [name for name in seen if name[0] == "timed"]
     assert len(timed) == len(set(timed)) > 300

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_feedback import VERDICTS
 
 import gym as gym_module
-from gym import Args, Gym, GymError, Job, feedback, main, reference_code, report
-from kernelbench import Task, load_tasks
-from kernelbench.judge import STATUSES, Options, Verdict
+from gym import Args, Gym, GymError, Job, main, reference_code
+from kernelbench import Task, load_tasks, times
+from kernelbench.judge import Options, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "tests" / "kernels"
@@ -271,133 +272,14 @@ def test_what_a_gym_passes_on(stand_in):
     )
 
 
-# Feedback
-
-CORRECT = Verdict(
-    status="correct",
-    correct=True,
-    speedup=2.512,
-    reference_ms=0.5,
-    kernel_ms=0.199,
-    coverage=0.876,
-    kernels=[
-        {"name": "chain_kernel", "ms": 0.15, "share": 0.75, "launches": 1, "own": True},
-        {"name": "aten::add", "ms": 0.05, "share": 0.25, "launches": 2, "own": False},
-    ],
-)
-COMPILE = "line 21, in forward: chain[(1,)](x)\nline 13, in chain: x = tl.does_not_exist(x)\nAttributeError: no attribute 'does_not_exist'"
-MESSAGES = {
-    "no_code": "No complete code block that defines class ModelNew was found.",
-    "compile_error": COMPILE,
-    "runtime_error": "line 9, in forward: raise ValueError('no such luck')\nValueError: no such luck",
-    "wrong": "2318 of 4800 values are wrong, the first at (0, 2): got 0.28, expected 0.29 (largest difference 0.187)",
-    "hack": "The output stays right without chain_kernel: a kernel launched for show.",
-    "timeout": "No answer within 30 s in the phase 'call'; the process was killed.",
-    "unsupported": "inline assembly is not simulated",
-    "gym_error": "the referee died",
-}
-VERDICTS = {status: Verdict(status=status, message=text) for status, text in MESSAGES.items()} | {"correct": CORRECT}
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
-
-def test_feedback_tells_what_a_model_needs():
-    assert VERDICTS.keys() == set(STATUSES)
-    texts = {status: feedback(verdict, 10_000, len) for status, verdict in VERDICTS.items()}
-    assert all(MESSAGES[status] in texts[status] for status in MESSAGES)
-    assert len({text.partition("\n")[0] for text in texts.values()}) == len(STATUSES)
-    for part in (
-        "speed-up 2.51",
-        "0.199 ms",
-        "0.5 ms",
-        "88%",
-        "chain_kernel",
-        "aten::add",
-        "yours",
-        "library",
-        "75.0%",
-        "25.0%",
-    ):
-        assert part in texts["correct"]
-    assert all("answer with" in text for status, text in texts.items() if status != "correct")
-
-
-def test_the_one_line_form():
-    assert feedback(CORRECT, 1000, len, brief=True) == "correct, speed-up 2.5, coverage 0.9"
-    assert {s: feedback(v, 1000, len, brief=True) for s, v in VERDICTS.items() if s != "correct"} == {
-        "no_code": "no code",
-        "compile_error": "compile error",
-        "runtime_error": "runtime error",
-        "wrong": "wrong output",
-        "hack": "hack: no own kernel",
-        "timeout": "timeout",
-        "unsupported": "unsupported",
-        "gym_error": "gym error",
-    }
-
-
-LONG = {
-    "many lines": Verdict(
-        status="compile_error", message=COMPILE + "\n" + "\n".join(f"word{i} and more" for i in range(400))
-    ),
-    "one long line": Verdict(status="runtime_error", message="x" * 5000),
-    "spaces": Verdict(status="wrong", message=" \n " * 500),
-    "many kernels": Verdict(**CORRECT.to_json() | {"kernels": CORRECT.kernels * 10}),
-    "no message": Verdict(status="wrong"),
-}
-
-
-@pytest.mark.parametrize("name", [*VERDICTS, *LONG])
-def test_the_budget_holds_for_every_budget(name):
-    verdict = (VERDICTS | LONG)[name]
-    for count in (len, words):
-        whole = feedback(verdict, 10**9, count)
-        for budget in range(201):
-            text = feedback(verdict, budget, count)
-            assert count(text) <= budget
-            assert text == whole or count(whole) > budget  # cut only where it must be
-        assert feedback(verdict, count(whole), count) == whole
-
-
-def test_what_a_cut_text_keeps():
-    """The head and the advice before the message; of that its beginning, where the candidate's line is, and its end."""
-    text = feedback(LONG["many lines"], 400, len)
-    assert text.startswith("The code does not compile.\n\nline 21, in forward") and "x = tl.does_not_exist(x)" in text
-    assert "\n...\n" in text and "word399 and more\n\nCorrect it and answer with the whole code again." in text
-    assert len(text) > 390
-    text = feedback(LONG["many kernels"], 300, len)
-    assert "speed-up 2.51" in text and "88%" in text and "Make it faster" in text
-
-
-def test_the_report_for_people():
-    verdict = Verdict(
-        **CORRECT.to_json()
-        | {
-            "speedup_ci": [2.4, 2.6],
-            "timing": "simulated",
-            "device": "simulated H200",
-            "sandbox": {"a": "on", "b": "not permitted"},
-        }
-    )
-    text = report(verdict)
-    for part in (
-        "correct",
-        "speed-up 2.51 [2.40, 2.60]",
-        "eager, simulated",
-        "coverage 87.6%",
-        "own",
-        "chain_kernel",
-        "sandbox off: b: not permitted",
-    ):
-        assert part in text
-    assert "a: on" not in text
-    text = report(Verdict(status="hack", hack="decoy", message="for show", kernel_ms=1.0, reference_ms=2.0))
-    assert text.startswith("hack (decoy)") and "no speed-up counts" in text and "for show" in text
-
-
 # The command line
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:  # reference times go there, not into the user's home
+        patch.setenv("DRKERNEL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def command(*args: str, folder: Path = ROOT) -> subprocess.CompletedProcess:
@@ -419,7 +301,9 @@ def test_json_is_all_that_is_printed(tmp_path):
 
 def test_a_task_against_itself():
     done = command("level1/2", "reference", "--any-code", "--device", "cpu")
-    assert done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "coverage 0.0%" in done.stdout
+    assert (
+        done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "...   0.0% (raw 0.0%)" in done.stdout
+    )
 
 
 def test_a_folder_of_kernels(tmp_path):
@@ -488,10 +372,13 @@ def test_exit_codes_and_what_the_options_mean(capsys, monkeypatch):
             any_code=verdict.correct,
             seed=8,
             tolerance=1e-2,
+            precision="bf16",
+            tf32=True,
         )
         assert main(args) == (0 if verdict.correct else 1)
-        assert capsys.readouterr().out.startswith(verdict.status + "\n")
-        assert given.pop() == ("cpu", 8, Options(any_code=verdict.correct, tolerance=1e-2))
+        assert capsys.readouterr().out.startswith(verdict.status)
+        wanted = Options(any_code=verdict.correct, tolerance=1e-2, times=str(times.home()), precision="bf16", tf32=True)
+        assert given.pop() == ("cpu", 8, wanted)
 
 
 @pytest.mark.parametrize(
@@ -503,12 +390,13 @@ def test_exit_codes_and_what_the_options_mean(capsys, monkeypatch):
         ("level1/1", "nowhere.py", "cpu", ["no file nowhere.py", "class ModelNew"]),
         ("level1/1", ".github", "cpu", ["no file .github", "class ModelNew"]),
         ("level1/1", "reference", "tpu", ["no device tpu"]),
+        ("level1/1", "reference", "cpu", ["baseline compile needs a GPU"]),
         ("level1/1", "reference", "cuda", ["No GPU is visible"]),
     ],
 )
 def test_mistakes_get_one_sentence(capsys, monkeypatch, task, kernel, device, parts):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert main(Args(task, kernel, device=device)) == 2
+    assert main(Args(task, kernel, device=device, baseline="compile" if device == "cpu" else "eager")) == 2
     output = capsys.readouterr()
     assert output.out == "" and output.err.startswith("gym.py: ") and len(output.err.splitlines()) == 1
     assert all(part in output.err for part in parts), output.err

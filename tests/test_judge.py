@@ -8,7 +8,6 @@ import pytest
 
 from gym import Gym, Job
 from kernelbench import Task, load_tasks
-from kernelbench.compare import interval
 from kernelbench.contest import claims, positive
 from kernelbench.judge import STATUSES, Options, Verdict
 from kernelbench.process import Stop
@@ -416,14 +415,6 @@ def test_claims_and_times():
     for value in (0, -1, math.nan, math.inf, True, "1", None, [1], 10**400):
         with pytest.raises(Stop, match="claims a time"):
             positive(value)
-
-
-def test_interval_by_hand():
-    assert interval([6.0], [2.0]) == [3.0, 3.0]
-    assert interval([6.0] * 5, [2.0] * 5) == [3.0, 3.0]
-    low, high = interval([6.0] * 5, [2.0, 2.0, 2.0, 2.0, 3.0])
-    assert low in (2.0, 3.0) and high == 3.0
-    assert interval([6.0, 6.1] * 9, [2.0, 2.1] * 9) == interval([6.0, 6.1] * 9, [2.0, 2.1] * 9)
 
 
 @pytest.fixture(scope="module", params=DEVICES)

@@ -1,0 +1,120 @@
+"""The reference's side of every comparison: its time and profile, taken in contestants of the candidates' kind.
+
+A reference is timed once in full, with all that follows from it (what a block takes beyond its events, its profile, the draws that it
+bears); then it stays in its process and is timed again for every candidate, as soon as that one is dead: alive it could keep the GPU busy
+and the reference slow. So both sides of a speed-up are seconds apart, and no time from earlier, or from the disk, enters it.
+"""
+
+import contextlib
+from collections import OrderedDict
+
+import torch
+
+from kernelbench.contest import Contest, middle
+from kernelbench.process import Fault, Stop
+from kernelbench.reference import Reference, moves
+from kernelbench.roofline import traffic
+
+
+class Baseline:
+    """For a judge.Referee, with whose locks and options it works."""
+
+    def __init__(self, referee):
+        self.referee, self.options, self.lock = referee, referee.options, referee.lock
+        self.residents: OrderedDict[str, tuple[contextlib.ExitStack, Contest]] = OrderedDict()  # by the task's key
+
+    def settle(self, reference: Reference, anew: bool = False):
+        """Time the reference unless that is done. Fault where it cannot be."""
+        with reference.timing_lock:
+            if reference.timing is None or anew:
+                self._time(reference)
+            if isinstance(reference.timing, str):
+                raise Fault(reference.timing)
+
+    def _time(self, reference: Reference):
+        if reference.plan:
+            reference.plan.overhead = None
+        try:
+            with contextlib.ExitStack() as stack:
+                contest, first = self._open(stack, reference)
+                contest.warm_profiler()
+                samples = contest.timing(reference, first)
+                with self.referee.use_gpu():
+                    rows, flops = contest.profile(reference, first), contest.flops(reference)
+                for draw in range(
+                    2, self.options.draws if self.referee.device == "cuda" else 0
+                ):  # else the reference finds out
+                    with self.referee.use_gpu():
+                        reference.moves["check", draw] = self._move(contest, reference, draw)
+                if not self.referee.simulated and not contest.lost:
+                    contest.rest()
+                    self._keep(reference, stack.pop_all(), contest)
+        except Stop as stop:
+            reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+        else:
+            with self.referee.use_gpu():
+                reference.passes = reference.control(self.options.draws, self.options.tolerance)
+                reference.work = traffic(reference), flops
+            reference.timing = {"ms": middle(samples), "samples": samples, "rows": rows}
+
+    def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:
+        """The first move of the draw's inputs on which the model stays finite; in other processes once `contest` has died of one."""
+        for how in moves(draw):
+            with contextlib.ExitStack() as stack:
+                if contest.lost:
+                    contest, _ = self._open(stack, reference)
+                if contest.bears(reference, how, "check", draw):
+                    return how
+        return None
+
+    def _open(self, stack: contextlib.ExitStack, reference: Reference) -> tuple[Contest, dict]:
+        """A contestant that runs the reference, and its reply to a first call."""
+        folder = stack.enter_context(self.referee.private_folder())
+        contest = stack.enter_context(Contest(self.referee, folder, reference.task.source, "Model"))
+        contest.load()
+        contest.build(reference)
+        return contest, contest.check(reference, "reference", 0)
+
+    def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
+        """The reference's contestant stays, and the longest unused ones go where there are many or memory gets scarce."""
+        with self.lock:
+            old = [self.residents.pop(reference.task.key)] if reference.task.key in self.residents else []
+            self.residents[reference.task.key] = stack, contest
+            while len(self.residents) > self.options.residents or (self.residents and self._full()):
+                old.append(self.residents.popitem(last=False)[1])
+        for stack, _ in old:
+            stack.close()
+
+    def _full(self) -> bool:
+        free, total = torch.cuda.mem_get_info() if self.referee.device == "cuda" else (1, 1)
+        return free < total / 2
+
+    def beside(self, reference: Reference) -> tuple[list[list[float]], list[dict]]:
+        """The reference's samples now, in ms by block, and the GPU's states meanwhile."""
+        if self.referee.simulated:
+            return reference.timing["samples"], []
+        with reference.resident_lock:
+            try:
+                return self._again(reference)
+            except Stop:  # the others may have taken its memory
+                with self.lock:
+                    others, self.residents = self.residents, OrderedDict()
+                for stack, _ in others.values():
+                    stack.close()
+            try:
+                return self._again(reference)
+            except Stop as stop:
+                raise Fault(f"the task {reference.task.name} failed beside a candidate: {stop.message}") from None
+
+    def _again(self, reference: Reference) -> tuple[list[list[float]], list[dict]]:
+        with self.lock:
+            stack, contest = self.residents.pop(reference.task.key, (contextlib.ExitStack(), None))
+        with stack:
+            if contest is None or contest.process.zygote is not self.referee.zygote:
+                stack.close()
+                contest, _ = self._open(stack, reference)
+            contest.seen = []
+            samples = contest.clocked(reference)
+            contest.rest()
+            self._keep(reference, stack.pop_all(), contest)
+        return samples, contest.seen

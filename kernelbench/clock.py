@@ -1,0 +1,140 @@
+"""How far a time can be trusted: the GPU's state while it was measured, and the interval of a speed-up.
+
+The state comes from NVML (the driver's own library, by ctypes; nothing to install) and from a kernel that waits a fixed number of cycles:
+where that takes longer although the clock is what it was, somebody else uses the GPU. Without NVML the verdict says so.
+"""
+
+import contextlib
+import ctypes
+import os
+from pathlib import Path
+
+import numpy as np
+
+from kernelbench.wire import _cuda
+
+# What lowers the clock, by NVML's bits; idleness (1) and the display's (256) are none of a timed kernel's
+REASONS = {
+    2: "application clocks",
+    4: "power cap",
+    8: "hardware slowdown",
+    16: "sync boost",
+    32: "temperature",
+    64: "temperature (hardware)",
+    128: "power brake",
+}
+BETWEEN = 0.0025  # relative spread (1 sigma) of one kernel's time between processes, which no repetition within one shows: `bench.py timing`
+
+
+class _Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("memory", ctypes.c_ulonglong), ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
+
+
+class Watch:
+    """NVML's view of the first visible GPU. missing: what is not known, in words, or None."""
+
+    def __init__(self):
+        self.handle, self.missing = ctypes.c_void_p(), None
+        try:
+            self.nvml, bus = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.create_string_buffer(32)
+            _cuda("cuDeviceGetPCIBusId", bus, 32, 0)  # whatever CUDA_VISIBLE_DEVICES calls it
+            self._ask("nvmlInit_v2")
+            self._ask("nvmlDeviceGetHandleByPciBusId_v2", bus, ctypes.byref(self.handle))
+        except (OSError, AttributeError, RuntimeError) as error:
+            self.missing = f"clocks, throttling and other processes are unknown: {error}"
+
+    def _ask(self, name: str, *args):
+        if code := getattr(self.nvml, name)(*args):
+            raise RuntimeError(f"{name} failed with NVML error {code}")
+
+    def _number(self, kind, name: str, *args) -> int | None:
+        value = kind()
+        with contextlib.suppress(AttributeError, RuntimeError):
+            self._ask(name, self.handle, *args, ctypes.byref(value))
+            return value.value
+        return None
+
+    def __call__(self) -> dict:
+        """sm_mhz, reasons (NVML's bits), others (processes of somebody else on the GPU); None where the driver does not say."""
+        if self.missing:
+            return {"sm_mhz": None, "reasons": None, "others": None}
+        reasons = self._number(ctypes.c_ulonglong, "nvmlDeviceGetCurrentClocksThrottleReasons")
+        return {
+            "sm_mhz": self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", 1),
+            "reasons": reasons,
+            "others": self._others(),
+        }
+
+    def _others(self) -> int | None:
+        count, rows = ctypes.c_uint(128), (_Process * 128)()
+        try:
+            self._ask("nvmlDeviceGetComputeRunningProcesses_v3", self.handle, ctypes.byref(count), rows)
+        except (AttributeError, RuntimeError):
+            return None
+        return strangers([row.pid for row in rows[: count.value]], os.getpid())
+
+
+def strangers(pids: list[int], mine: int) -> int | None:
+    """How many of `pids` are neither ancestors nor descendants of the process `mine`; None where they are numbers of another PID namespace."""
+    if mine not in pids:
+        return None
+    family = set(_line(mine))
+    return sum(pid not in family and mine not in _line(pid) for pid in pids)
+
+
+def _line(pid: int) -> list[int]:
+    """A process and its ancestors."""
+    line = []
+    while pid > 0:
+        line.append(pid)
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+    return line
+
+
+def summary(states: list[dict], missing: str | None) -> dict:
+    """The GPU while blocks were timed: `states` are Referee.state()s. {} for simulated times."""
+    if not states:
+        return {}
+    clocks = [s["sm_mhz"] for s in states if s["sm_mhz"]]
+    bits = [s["reasons"] for s in states if s["reasons"] is not None]
+    others = [s["others"] for s in states if s["others"] is not None]
+    throttled = [name for bit, name in REASONS.items() if any(b & bit for b in bits)]
+    stretch = max(s["stretch"] for s in states)
+    return {
+        "sm_mhz": [min(clocks), max(clocks)] if clocks else None,
+        "throttled": throttled,
+        "others": max(others) if others else None,
+        "stretch": round(stretch, 3),
+        "contended": stretch > 1.05 and not throttled,
+        "missing": missing,
+    }
+
+
+def interval(
+    reference: list[list[float]], kernel: list[list[float]], between: float = 0.0, resamples: int = 1000
+) -> list[float]:
+    """95 % interval of median(reference) / median(kernel), samples by block: a bootstrap over blocks and over the samples in them, since
+    those of one block err alike, widened by what differs from process to process (`between`, relative, on both sides)."""
+    if not between and sum(map(len, kernel)) == sum(map(len, reference)) == 1:
+        return [reference[0][0] / kernel[0][0]] * 2
+    generator = np.random.default_rng(0)
+    logs = [np.log(_medians(blocks, resamples, generator)) for blocks in (reference, kernel)]
+    centre = np.log(np.median(np.concatenate(reference)) / np.median(np.concatenate(kernel)))
+    low, high = np.quantile(logs[0] - logs[1], [0.025, 0.975], method="inverted_cdf")
+    more = 1.96 * between * 2**0.5
+    low, high = centre - np.hypot(max(centre - low, 0.0), more), centre + np.hypot(max(high - centre, 0.0), more)
+    return [float(np.exp(low)), float(np.exp(high))]
+
+
+def _medians(blocks: list[list[float]], resamples: int, generator) -> np.ndarray:
+    """Medians of bootstrap samples, (resamples,)."""
+    lengths = np.array([len(block) for block in blocks])
+    values = np.zeros((len(blocks), lengths.max()))  # (blocks, samples), padded
+    for row, block in zip(values, blocks):
+        row[: len(block)] = block
+    chosen = generator.integers(len(blocks), size=(resamples, len(blocks)))
+    which = (generator.random((*chosen.shape, lengths.max())) * lengths[chosen][:, :, None]).astype(int)
+    return np.median(values[chosen[:, :, None], which].reshape(resamples, -1), axis=1)
