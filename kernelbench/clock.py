@@ -26,6 +26,9 @@ REASONS = {
 BETWEEN = 0.0025  # relative spread (1 sigma) of one kernel's time between processes, which no repetition within one shows: `bench.py timing`
 
 
+UNKNOWN = {"sm_mhz": None, "reasons": None, "others": None}
+
+
 class _Process(ctypes.Structure):
     _fields_ = [("pid", ctypes.c_uint), ("memory", ctypes.c_ulonglong), ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
 
@@ -57,7 +60,7 @@ class Watch:
     def __call__(self) -> dict:
         """sm_mhz, reasons (NVML's bits), others (processes of somebody else on the GPU); None where the driver does not say."""
         if self.missing:
-            return {"sm_mhz": None, "reasons": None, "others": None}
+            return UNKNOWN
         reasons = self._number(ctypes.c_ulonglong, "nvmlDeviceGetCurrentClocksThrottleReasons")
         return {
             "sm_mhz": self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", 1),

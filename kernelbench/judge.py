@@ -198,7 +198,9 @@ class Referee:
 
     def state(self) -> dict:
         """The GPU just now, by NVML; stretch: how much longer than ever before a fixed number of cycles takes."""
-        return self.watch() | {"stretch": self._wait() / self.fastest} if self.watch else {"stretch": 1.0}
+        return (
+            self.watch() | {"stretch": self._wait() / self.fastest} if self.watch else clock.UNKNOWN | {"stretch": 1.0}
+        )
 
     def use_gpu(self, alone: bool = False):
         """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation

@@ -1,11 +1,16 @@
 """The referee's clock, held against the times that a contestant reports. Without a GPU the blocks run on the CPU with a stand-in for events."""
 
+import math
+import os
 import statistics
+import subprocess
 
+import numpy as np
 import pytest
 import torch
 
 from kernelbench import Task
+from kernelbench.clock import BETWEEN, UNKNOWN, Watch, interval, strangers, summary
 from kernelbench.contest import Block, Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop, Zygote
@@ -146,3 +151,89 @@ def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, mo
     assert all(clock(HONEST))
     timed = [name for name in seen if name[0] == "timed"]
     assert len(timed) == len(set(timed)) > 300
+
+
+# What is known of a time
+
+
+def test_interval_by_hand():
+    assert interval([[6.0]], [[2.0]]) == [3.0, 3.0]
+    assert interval([[6.0] * 5], [[2.0] * 5]) == pytest.approx([3.0, 3.0])
+    low, high = interval([[6.0] * 5], [[2.0, 2.0, 2.0, 2.0, 3.0]])
+    assert min(abs(low - 2), abs(low - 3)) < 1e-9 and high == pytest.approx(3)
+    assert interval([[6.0, 6.1] * 9], [[2.0, 2.1] * 9]) == interval([[6.0, 6.1] * 9], [[2.0, 2.1] * 9])
+    # 1.96 times the spread of a quotient of two times that each spread by 1 %
+    assert interval([[6.0] * 3] * 2, [[2.0] * 3] * 2, 0.01) == pytest.approx(
+        [3 * math.exp(-0.02772), 3 * math.exp(0.02772)], rel=1e-5
+    )
+    # blocks that differ say more than the samples in them: one is drawn twice half of the time
+    low, high = interval([[4.0] * 50, [6.0] * 50], [[2.0] * 50] * 2)
+    assert (low, high) == pytest.approx((2.0, 3.0))
+
+
+def test_blocks_of_unequal_length_count_alike():
+    low, high = interval([[1.0] * 100, [3.0] * 2], [[1.0] * 3] * 2)
+    assert (low, high) == pytest.approx((1.0, 3.0))
+
+
+def test_the_interval_holds_what_it_should():
+    """A/A: noise of a sample, of a block and of a process, as on a GPU: 1 is inside 95 % of the intervals (here at least 54 of 60)."""
+    rng = np.random.default_rng(1)
+
+    def side():
+        process = 1 + 0.0025 * rng.standard_normal()
+        return [
+            list(process * (1 + 0.001 * rng.standard_normal()) * (1 + 0.01 * rng.standard_normal(64))) for _ in range(3)
+        ]
+
+    intervals = [interval(side(), side(), BETWEEN) for _ in range(60)]
+    assert sum(low < 1 < high for low, high in intervals) >= 54
+    assert statistics.mean(high - low for low, high in intervals) < 0.03
+
+
+def test_the_state_of_a_gpu_in_words():
+    assert summary([], None) == {}
+    idle = {"sm_mhz": 1980, "reasons": 1, "others": 0, "stretch": 1.0}
+    quiet = summary([idle, idle | {"sm_mhz": 1965, "stretch": 1.004}], None)
+    assert quiet == {
+        "sm_mhz": [1965, 1980],
+        "throttled": [],
+        "others": 0,
+        "stretch": 1.004,
+        "contended": False,
+        "missing": None,
+    }
+    held = summary([idle, idle | {"reasons": 4 | 32, "stretch": 1.3}], None)
+    assert held["throttled"] == ["power cap", "temperature"] and not held["contended"]
+    shared = summary([idle, idle | {"others": 2, "stretch": 1.3}], None)
+    assert shared["contended"] and shared["others"] == 2
+    blind = summary([UNKNOWN | {"stretch": 1.2}], "no NVML")
+    assert (blind["sm_mhz"], blind["others"], blind["contended"], blind["missing"]) == (None, None, True, "no NVML")
+
+
+def test_whose_processes_hold_the_gpu():
+    child = subprocess.Popen(["sleep", "30"])
+    mine, parent = os.getpid(), os.getppid()
+    try:
+        assert strangers([mine, parent, child.pid], mine) == 0
+        assert strangers([mine, child.pid, 2**22 + 1], mine) == 1  # gone by now, but not of the family
+        assert strangers([mine, child.pid], child.pid) == 0 and strangers([child.pid], mine) is None
+    finally:
+        child.kill(), child.wait()
+
+
+def test_without_nvml_the_watch_says_so():
+    if torch.cuda.is_available():
+        pytest.skip("NVML is here")
+    watch = Watch()
+    assert watch() == UNKNOWN and watch.missing.startswith("clocks, throttling and other processes are unknown: ")
+
+
+@pytest.mark.gpu
+def test_nvml_knows_this_gpu():
+    torch.zeros(1, device="cuda")
+    watch = Watch()
+    assert watch.missing is None, watch.missing
+    state = watch()
+    assert 100 < state["sm_mhz"] < 5000 and isinstance(state["reasons"], int)
+    assert state["others"] is None or state["others"] >= 0
