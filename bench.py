@@ -1,6 +1,8 @@
 """The performance figures of the README, one sub-command each.
 
     python bench.py toy                    evaluations per second on toy tasks, and where each second goes
+    python bench.py gym                    seconds of a cold evaluation and evaluations per GPU-hour, here and by other evaluators
+    python bench.py timing                 tasks against themselves: speed-ups, intervals, spread; coverage of known kernels
     python bench.py contexts               CUDA contexts per second, which bound the evaluations per second on a GPU
     python bench.py redteam                attacks credited and honest kernels refused, here and by other evaluators
     python bench.py chaos                  2000 evaluations of all sorts while referees are killed: right verdicts, nothing left over
@@ -30,6 +32,7 @@ import peers
 from chaos import Chaos
 from gym import Gym, Job
 from kernelbench import toy
+from pace import Pace, Timing
 
 ROOT = Path(__file__).resolve().parent
 
@@ -267,7 +270,8 @@ def table(rows: list[dict]) -> str:
 
 def main():
     return tyro.extras.subcommand_cli_from_dict(
-        {"toy": Toy, "contexts": Contexts, "redteam": Redteam, "chaos": Chaos}, description=__doc__
+        {"toy": Toy, "gym": Pace, "timing": Timing, "contexts": Contexts, "redteam": Redteam, "chaos": Chaos},
+        description=__doc__,
     ).run()
 
 

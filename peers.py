@@ -1,4 +1,4 @@
-"""Other evaluators' opinion of a candidate, for `bench.py redteam`: KernelBench and KernelGYM from checkouts that the caller names.
+"""Other evaluators' opinion of a candidate, for `bench.py`: KernelBench and KernelGYM from checkouts that the caller names.
 
 Nothing of theirs is kept here. Each evaluation runs in a process of its own: a fork in our sandbox (PID, mount, network and IPC namespaces,
 a private folder, a time limit), which imports their evaluator and calls its entry point, with Triton as the backend and fp32:
@@ -37,6 +37,7 @@ class Opinion:
     static: bool | None = None  # KernelBench's optional static check lets it pass
     note: str = ""
     seconds: float = 0.0
+    ms: float | None = None  # the candidate's time
 
 
 def ask(peer: str, path: str, request: dict, limit: float) -> Opinion:
@@ -146,6 +147,7 @@ def kernelbench(entry, check, request: dict) -> dict:
     return {
         "correct": said.compiled and said.correctness,
         "speedup": speedup,
+        "ms": said.runtime if said.runtime > 0 else None,
         "static": static,
         "note": str(said.metadata)[:500],
     }

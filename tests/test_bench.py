@@ -230,6 +230,7 @@ def test_the_peers_are_asked_as_they_ask_themselves(tmp_path, monkeypatch):
 
     fast = opinion("kernelbench", kernelbench, "fast and bad")
     assert (fast.correct, fast.speedup, fast.coverage, fast.static) == (True, 1.5, None, False) and fast.seconds > 0
+    assert fast.ms == 2.0
     assert opinion("kernelbench", kernelbench, "retry").note == "asks for another try"
     assert opinion("kernelgym", kernelgym, "exit").note == "its process ended with 3"
     assert opinion("kernelgym", kernelgym, "hang", 2.0).note == "no answer within 2 s"
