@@ -16,7 +16,7 @@ HEADS = {
 }
 BRIEF = {status: status.replace("_", " ") for status in HEADS} | {"wrong": "wrong output"}
 BASELINES = {"eager": "PyTorch", "compile": "torch.compile", "max-autotune": "torch.compile (max-autotune)"}
-ROWS = 8  # of a profile that a model reads
+ROWS = 6  # of a profile that a model reads
 LAUNCH_BOUND = 0.020  # ms: below it the launches' share is told
 
 
@@ -195,6 +195,9 @@ def doubts(verdict: Verdict) -> list[str]:
         texts.append(
             f"something else used the GPU while it was timed: a fixed wait took {clock['stretch']:.2f} times as long{who}"
         )
+    elif clock.get("contended", False) is None:
+        slow = f"a fixed wait took {clock['stretch']:.2f} times as long while it was timed"
+        texts.append(f"{slow}: the GPU's clock was lower, or something else used it")
     elif clock.get("others"):
         texts.append(f"{clock['others']} other processes hold the GPU, and were quiet while it was timed")
     if clock.get("missing"):

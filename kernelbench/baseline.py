@@ -32,13 +32,13 @@ class Baseline:
                 raise Fault(reference.timing)
 
     def _time(self, reference: Reference):
-        if reference.plan:
-            reference.plan.overhead = None
         try:
             with contextlib.ExitStack() as stack:
                 contest, first = self._open(stack, reference)
                 contest.warm_profiler()
+                contest.calibrates = True
                 samples = contest.timing(reference, first)
+                contest.calibrates = False
                 with self.referee.use_gpu():
                     rows, flops = contest.profile(reference, first), contest.flops(reference)
                 for draw in range(
@@ -76,11 +76,11 @@ class Baseline:
         return contest, contest.check(reference, "reference", 0)
 
     def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
-        """The reference's contestant stays, and the longest unused ones go where there are many or memory gets scarce."""
+        """The reference's contestant stays, and the longest unused one goes where there are many or memory gets scarce."""
         with self.lock:
             old = [self.residents.pop(reference.task.key)] if reference.task.key in self.residents else []
             self.residents[reference.task.key] = stack, contest
-            while len(self.residents) > self.options.residents or (self.residents and self._full()):
+            if len(self.residents) > self.options.residents or self._full():
                 old.append(self.residents.popitem(last=False)[1])
         for stack, _ in old:
             stack.close()

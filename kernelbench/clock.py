@@ -26,7 +26,7 @@ REASONS = {
 BETWEEN = 0.0025  # relative spread (1 sigma) of one kernel's time between processes, which no repetition within one shows: `bench.py timing`
 
 
-UNKNOWN = {"sm_mhz": None, "reasons": None, "others": None}
+UNKNOWN = {"sm_mhz": None, "reasons": None}
 
 
 class _Process(ctypes.Structure):
@@ -58,17 +58,16 @@ class Watch:
         return None
 
     def __call__(self) -> dict:
-        """sm_mhz, reasons (NVML's bits), others (processes of somebody else on the GPU); None where the driver does not say."""
+        """sm_mhz and reasons (NVML's bits) just now; None where the driver does not say."""
         if self.missing:
             return UNKNOWN
         reasons = self._number(ctypes.c_ulonglong, "nvmlDeviceGetCurrentClocksThrottleReasons")
-        return {
-            "sm_mhz": self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", 1),
-            "reasons": reasons,
-            "others": self._others(),
-        }
+        return {"sm_mhz": self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", 1), "reasons": reasons}
 
-    def _others(self) -> int | None:
+    def others(self) -> int | None:
+        """How many processes of somebody else hold the GPU."""
+        if self.missing:
+            return None
         count, rows = ctypes.c_uint(128), (_Process * 128)()
         try:
             self._ask("nvmlDeviceGetComputeRunningProcesses_v3", self.handle, ctypes.byref(count), rows)
@@ -97,22 +96,22 @@ def _line(pid: int) -> list[int]:
     return line
 
 
-def summary(states: list[dict], missing: str | None) -> dict:
-    """The GPU while blocks were timed: `states` are Referee.state()s. {} for simulated times."""
+def summary(states: list[dict], watch: Watch | None) -> dict:
+    """The GPU while blocks were timed: `states` are Referee.state()s. {} for simulated times. contended: None where that cannot be told
+    from a lower clock."""
     if not states:
         return {}
     clocks = [s["sm_mhz"] for s in states if s["sm_mhz"]]
     bits = [s["reasons"] for s in states if s["reasons"] is not None]
-    others = [s["others"] for s in states if s["others"] is not None]
     throttled = [name for bit, name in REASONS.items() if any(b & bit for b in bits)]
     stretch = max(s["stretch"] for s in states)
     return {
         "sm_mhz": [min(clocks), max(clocks)] if clocks else None,
         "throttled": throttled,
-        "others": max(others) if others else None,
+        "others": watch and watch.others(),
         "stretch": round(stretch, 3),
-        "contended": stretch > 1.05 and not throttled,
-        "missing": missing,
+        "contended": None if stretch > 1.05 and not bits else stretch > 1.05 and not throttled,
+        "missing": watch and watch.missing,
     }
 
 

@@ -1,6 +1,7 @@
 """The referee: judges one kernel at a time against its task, and never shares an address space with it.
 
-Order of an evaluation: look at the source -> load -> build -> correctness -> timing and profile -> knock-out -> Verdict.
+Order of an evaluation: look at the source -> load -> build -> correctness -> timing and profile -> knock-out -> the reference's time
+beside it (`baseline.py`) -> Verdict.
 The referee (trusted, one process per GPU, or one for a machine without any) holds the reference model, the keys of the random inputs, the
 expected outputs and the reference times; `contestant.py` runs the candidate in a fresh process and hands back outputs and claims.
 
@@ -325,7 +326,7 @@ class Referee:
                 raise Stop("unsupported", text)
             verdict.message = text
         theirs, states = self.baseline.beside(reference)
-        verdict.clock = clock.summary(contest.seen + states, self.watch and self.watch.missing)
+        verdict.clock = clock.summary(contest.seen + states, self.watch)
         self._times(verdict, reference, theirs, samples, rows)
         lap("reference")
 
@@ -358,7 +359,7 @@ class Referee:
             drift = verdict.reference_ms / known["median"] if known else None
             if drift:
                 verdict.clock["drift"] = round(drift, 4)
-            if (not drift or abs(drift - 1) > 0.03) and not verdict.clock.get("contended"):
+            if (not drift or abs(drift - 1) > 0.03) and verdict.clock.get("contended", False) is False:
                 times.save(self.options.times, facts, reference.task, verdict.reference_times)
 
     def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, set[str]]:

@@ -4,6 +4,7 @@ import math
 import os
 import statistics
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,6 +58,7 @@ def judged(request, tmp_path_factory):
 
     def clock(code: str, entry: str = "ModelNew") -> list[float]:
         with Contest(referee, str(tmp_path_factory.mktemp("contest")), code, entry) as contest:
+            contest.calibrates = entry == "Model"
             contest.load()
             contest.build(reference)
             contest.check(reference, "check", 0)
@@ -193,22 +195,22 @@ def test_the_interval_holds_what_it_should():
 
 def test_the_state_of_a_gpu_in_words():
     assert summary([], None) == {}
-    idle = {"sm_mhz": 1980, "reasons": 1, "others": 0, "stretch": 1.0}
-    quiet = summary([idle, idle | {"sm_mhz": 1965, "stretch": 1.004}], None)
+    idle, watch = {"sm_mhz": 1980, "reasons": 1, "stretch": 1.0}, SimpleNamespace(others=lambda: 2, missing=None)
+    quiet = summary([idle, idle | {"sm_mhz": 1965, "stretch": 1.004}], watch)
     assert quiet == {
         "sm_mhz": [1965, 1980],
         "throttled": [],
-        "others": 0,
+        "others": 2,
         "stretch": 1.004,
         "contended": False,
         "missing": None,
     }
-    held = summary([idle, idle | {"reasons": 4 | 32, "stretch": 1.3}], None)
+    held = summary([idle, idle | {"reasons": 4 | 32, "stretch": 1.3}], watch)
     assert held["throttled"] == ["power cap", "temperature"] and not held["contended"]
-    shared = summary([idle, idle | {"others": 2, "stretch": 1.3}], None)
-    assert shared["contended"] and shared["others"] == 2
-    blind = summary([UNKNOWN | {"stretch": 1.2}], "no NVML")
-    assert (blind["sm_mhz"], blind["others"], blind["contended"], blind["missing"]) == (None, None, True, "no NVML")
+    shared = summary([idle, idle | {"stretch": 1.3}], watch)
+    assert shared["contended"] is True and shared["others"] == 2
+    blind = summary([UNKNOWN | {"stretch": 1.2}], SimpleNamespace(others=lambda: None, missing="no NVML"))
+    assert (blind["sm_mhz"], blind["others"], blind["contended"], blind["missing"]) == (None, None, None, "no NVML")
 
 
 def test_whose_processes_hold_the_gpu():
@@ -226,7 +228,11 @@ def test_without_nvml_the_watch_says_so():
     if torch.cuda.is_available():
         pytest.skip("NVML is here")
     watch = Watch()
-    assert watch() == UNKNOWN and watch.missing.startswith("clocks, throttling and other processes are unknown: ")
+    assert (
+        watch() == UNKNOWN
+        and watch.others() is None
+        and watch.missing.startswith("clocks, throttling and other processes are unknown: ")
+    )
 
 
 @pytest.mark.gpu
@@ -236,4 +242,4 @@ def test_nvml_knows_this_gpu():
     assert watch.missing is None, watch.missing
     state = watch()
     assert 100 < state["sm_mhz"] < 5000 and isinstance(state["reasons"], int)
-    assert state["others"] is None or state["others"] >= 0
+    assert watch.others() is None or watch.others() >= 0

@@ -181,8 +181,8 @@ def test_what_is_left_to_the_library():
 def test_both_profiles_are_in_the_feedback_and_the_rest_is_summed():
     many = [OWN | {"name": f"kernel {i}", "ms": 0.01 * (20 - i)} for i in range(10)]
     text = feedback(with_roof(kernels=many, baseline="compile"), 10_000, len)
-    assert "0.1300 ms 100.0%     1 x  yours    kernel 7" in text and "kernel 8" not in text
-    assert "   0.2300 ms in 2 more\nThat of torch.compile:\n   0.1000 ms  50.0%" in text  # 0.12 + 0.11
+    assert "0.1500 ms 100.0%     1 x  yours    kernel 5" in text and "kernel 6" not in text
+    assert "   0.5000 ms in 4 more\nThat of torch.compile:\n   0.1000 ms  50.0%" in text  # 0.14 + 0.13 + 0.12 + 0.11
     assert "torch.compile 0.5 ms" in text and "Compute-bound" in text
 
 
@@ -215,6 +215,7 @@ def test_doubts_about_the_clock():
     assert "held back while it was timed: power cap (SM clock 1950 to 1980 MHz)" in said(throttled=["power cap"])
     text = said(contended=True, stretch=1.4, others=2)
     assert "took 1.40 times as long; 2 other processes hold it" in text
+    assert "1.30 times as long while it was timed: the GPU's clock was lower" in said(contended=None, stretch=1.3)
     assert "1 other processes hold the GPU, and were quiet" in said(others=1)
     assert said(missing="clocks are unknown: no library") == "clocks are unknown: no library"
     assert "1.100 times what it took" in said(drift=1.1) and doubts(with_roof(clock=quiet | {"drift": 0.98})) == []

@@ -79,6 +79,7 @@ def plain(verdict: Verdict, device: str) -> dict:
     """Without what is measured: seconds, and on a GPU the kernels' times."""
     measured = {"seconds"} | (
         {"speedup", "speedup_ci", "reference_ms", "kernel_ms", "coverage", "coverage_raw", "kernels"}
+        | {"reference_kernels", "launch", "roofline", "reference_times", "clock"}
         if device == "cuda"
         else set()
     )
