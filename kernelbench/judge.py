@@ -34,11 +34,10 @@ from kernelbench import Task
 from kernelbench.compare import interval
 from kernelbench.contest import Contest, claims
 from kernelbench.look import look
-from kernelbench.process import Died, Fault, Stop, Turnstile, Zygote
-from kernelbench.reference import Reference, moves
-from kernelbench.wire import Shared
+from kernelbench.process import Died, Fault, Room, Stop, Turnstile, Zygote
+from kernelbench.reference import Kept, Reference, moves
+from kernelbench.wire import ARENA, Shared
 
-ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 STATUSES = (
     "correct",
     "no_code",
@@ -100,11 +99,18 @@ class Options:
     call_s: float = 30.0  # any other forward
     blocks: int = 3  # timed blocks of up to 64 forwards
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
-    memory_gib: float = 2.0  # most memory for the inputs and outputs of all blocks
+    memory_gib: float = 8.0  # most memory for the inputs and outputs of timed forwards, but for at least one
+    memory: float = 0.95  # share of the device's free memory that all evaluations together may take
+    cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The referee
+
+
+def beyond(peak, sizes: list[int]) -> int:
+    """Bytes that a forward took beyond weights and outputs, by the peak that the reference's process tells."""
+    return max(0, peak - sizes[0] - sizes[2]) if isinstance(peak, int) else 0
 
 
 def base(kernel: str) -> str:
@@ -132,6 +138,13 @@ class Referee:
         else:
             self.name, self.bandwidth = f"simulated {options.simulate}", math.inf
         self.zygote, self.arenas = Zygote(device), []
+        free = (
+            torch.cuda.mem_get_info()[0]
+            if device == "cuda"
+            else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        )
+        self.room = Room(int(options.memory * free))
+        self.kept = Kept(int(options.cache * free))
 
     def take_arena(self) -> Shared:
         """Memory that one contestant at a time shares with the referee."""
@@ -221,8 +234,11 @@ class Referee:
             verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
-            with self._folder() as folder:
-                self._judge(verdict, reference, code, folder)
+            with self.room.take(reference.need()), self._folder() as folder:
+                try:
+                    self._judge(verdict, reference, code, folder)
+                finally:
+                    self._tidy()
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
         except Stop as stop:
@@ -234,6 +250,7 @@ class Referee:
             verdict.status, verdict.message = "gym_error", str(fault)
         except torch.OutOfMemoryError as error:
             verdict.status, verdict.message = "gym_error", f"the referee ran out of GPU memory: {str(error)[:200]}"
+            torch.cuda.empty_cache()
         verdict.seconds["total"] = time.monotonic() - began
         return verdict
 
@@ -241,13 +258,27 @@ class Referee:
         with self.lock:
             reference = self.references.pop(task.key, None)
             try:
-                reference = reference or Reference(task, self.device, self.key)
+                reference = reference or Reference(task, self.device, self.key, self.kept, self.room.total)
+            except Fault:
+                raise
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference
-            while len(self.references) > 64:
+            while len(self.references) > 64 or 8 * self._weights() > self.room.total and len(self.references) > 1:
                 self.references.popitem(last=False)
         return reference
+
+    def _weights(self) -> int:
+        return sum(reference.sizes[0] for reference in self.references.values())
+
+    def _tidy(self):
+        """What a large task leaves in torch's hands is wanted by the contestants of the next one."""
+        if (
+            self.device == "cuda"
+            and 16 * (torch.cuda.memory_reserved() - torch.cuda.memory_allocated()) > self.room.total
+        ):
+            with self.use_gpu():
+                torch.cuda.empty_cache()
 
     def _judge(self, verdict: Verdict, reference: Reference, code: str, folder: str):
         clock = time.monotonic()
@@ -336,6 +367,7 @@ class Referee:
                 contest.load()
                 contest.build(reference)
                 first = contest.check(reference, "reference", 0)
+                reference.scratch = beyond(first.get("peak"), reference.sizes)
                 contest.warm_profiler()
                 samples = contest.timing(reference, first)
                 with self.use_gpu():
@@ -346,7 +378,10 @@ class Referee:
                     with self.use_gpu():
                         reference.moves["check", draw] = self._move(contest, reference, draw)
         except Stop as stop:
-            reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+            text = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+            if "OutOfMemoryError" in stop.message:
+                text += f"; it needs more than {reference.need() / 2**30:.1f} GiB, this GPU has {self.room.total / 2**30:.1f}"
+            reference.timing = text
         else:
             with self.use_gpu():
                 reference.passes = reference.control(self.options.draws, self.options.tolerance)
