@@ -74,6 +74,7 @@ class Verdict:
     precision: str = "fp32"
     baseline: str = "eager"
     sandbox: dict = field(default_factory=dict)
+    memory: dict = field(default_factory=dict)  # bytes of the task's weights, inputs and outputs
     # load, baseline (waiting for the reference's time), correctness, profiler, timing (and waiting for the GPU), knockout, total
     seconds: dict = field(default_factory=dict)
 
@@ -238,6 +239,7 @@ class Referee:
                 try:
                     self._judge(verdict, reference, code, folder)
                 finally:
+                    verdict.memory = dict(zip(("weights", "inputs", "outputs"), reference.sizes))
                     self._tidy()
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
