@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 import selfjudge
 from gym import Gym, Job, reference_code
-from kernelbench import Task, compare, judge
+from kernelbench import Task, compare, contest, judge
 from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop
@@ -67,6 +67,7 @@ def referee():
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setitem(compare.CHUNK, "cpu", 1 << 12)
+    monkeypatch.setattr(contest, "PIECES", 64)
     monkeypatch.setattr(judge, "ARENA", 0)  # no arena is small enough to be kept for the next contestant
 
 
@@ -96,11 +97,11 @@ def test_two_inputs_and_two_outputs_lie_in_memory(referee):
 def clocked(referee, folder, code: str):
     reference = Reference(TASK, "cpu", b"key", referee.kept)
     for entry, text in (("Model", TASK.source), ("ModelNew", code)):
-        with Contest(referee, str(folder), text, entry) as contest:
-            contest.load()
-            contest.build(reference)
-            contest.check(reference, "check", 0)
-            samples = contest.clocked(reference)
+        with Contest(referee, str(folder), text, entry) as contestant:
+            contestant.load()
+            contestant.build(reference)
+            contestant.check(reference, "check", 0)
+            samples = contestant.clocked(reference)
     return reference.plan, samples
 
 
