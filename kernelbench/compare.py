@@ -34,6 +34,20 @@ def same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return all(torch.equal(x, y) for _, (x, y) in pieces(a, b))
 
 
+def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Root mean square of a - b, where both are finite, and the standard deviation of a there."""
+    count, off, total, square = torch.zeros(4, dtype=torch.float64, device=a.device)
+    for _, (x, y) in pieces(a, b):
+        good = x.isfinite() & y.isfinite()
+        x, y = torch.where(good, x, 0).double(), torch.where(good, y, 0).double()
+        count += good.sum()
+        off += (x - y).square().sum()
+        total += x.sum()
+        square += x.square().sum()
+    n = count.clamp_min(1)
+    return (off / n).sqrt().item(), (square / n - (total / n).square()).clamp_min(0).sqrt().item()
+
+
 def mismatch(
     output: torch.Tensor, expected: torch.Tensor, tolerance: float | None = None, doubt: torch.Tensor | None = None
 ) -> str | None:

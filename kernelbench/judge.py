@@ -263,6 +263,9 @@ class Referee:
                 reference = reference or Reference(task, self.device, self.key, self.kept, self.room.total)
             except Fault:
                 raise
+            except ModuleNotFoundError as error:
+                text = f"the task {task.name} needs the Python package {error.name}: pip install {error.name}"
+                raise Fault(text) from error
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference

@@ -14,7 +14,7 @@ import numpy
 import torch
 
 from kernelbench import Task
-from kernelbench.compare import finite, mismatch, pieces
+from kernelbench.compare import apart, finite, mismatch, pieces
 from kernelbench.process import Fault
 from kernelbench.wire import dense, flatten, leaves
 
@@ -37,6 +37,7 @@ def moves(draw: int) -> tuple[str, ...]:
 
 
 HALF = (torch.float16, torch.bfloat16)
+WIDER = dict.fromkeys(HALF, torch.float32) | {torch.float32: torch.float64}
 
 
 def _constant(t: torch.Tensor, value) -> torch.Tensor:
@@ -75,10 +76,17 @@ def nbytes(value) -> int:
     return sum(t.nbytes for t in leaves(value))
 
 
-def _widened(value):
+def _widened(value, wide: torch.dtype):
     if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype in HALF else value
-    return type(value)(_widened(v) for v in value) if isinstance(value, (list, tuple)) else value
+        return value.to(torch.promote_types(value.dtype, wide)) if value.is_floating_point() else value
+    return type(value)(_widened(v, wide) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
+    """16 times the root mean square of a's roundings; None where it is more than 1/200 of the values' spread: then it is no rounding (other
+    random numbers in another precision), or the values are nothing else."""
+    off, std = apart(a, exact)
+    return _constant(a, 16 * off) if 200 * off <= std else None
 
 
 def perturb(module: torch.nn.Module, seed: int) -> None:
@@ -248,19 +256,24 @@ class Reference:
             ]
 
     def doubts(self, inputs, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor | None]:
-        """How far the half-precision `outputs` are from those of the same model in fp32: a right candidate may lie on either side. None
-        for other outputs, or where the model does not work in fp32."""
-        if not any(t.dtype in HALF for t in outputs):
-            return [None] * len(outputs)
+        """How far `outputs` are from those of the same model in more precision: a right candidate may lie on either side. Of half precision
+        by value; of fp32, whose roundings depend on the order of sums, 16 times the root mean square, and only where that is little beside
+        the spread of the values. None for other outputs, or where the model does not work so or does not fit."""
+        unknown = [None] * len(outputs)
+        wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in outputs)), None)
+        if wide is None or 3 * self.need() > self.memory:
+            return unknown
         with self.generating:
-            model = copy.deepcopy(self.model).float()
+            model = copy.deepcopy(self.model).to(wide)
         try:
-            exact = self.forward(_widened(inputs), seed, model)[1]
+            exact = self.forward(_widened(inputs, wide), seed, model)[1]
         except Fault:
-            return [None] * len(outputs)
+            return unknown
         if [t.shape for t in exact] != [t.shape for t in outputs]:
-            return [None] * len(outputs)
+            return unknown
         pairs = zip(outputs, exact)
+        if wide == torch.float64:
+            return [_rounding(a, b) if a.dtype == torch.float32 else None for a, b in pairs]
         return [(a.float() - b.float()).abs().nan_to_num(0) if a.dtype in HALF else None for a, b in pairs]
 
     def control(self, draws: int, tolerance: float | None = None) -> str | None:

@@ -94,21 +94,22 @@ def test_two_inputs_and_two_outputs_lie_in_memory(referee):
     assert 4 * ONE <= held.most < 4.4 * ONE
 
 
-def clocked(referee, folder, code: str):
+def timed(referee, folder, code: str):
     reference = Reference(TASK, "cpu", b"key", referee.kept)
-    for entry, text in (("Model", TASK.source), ("ModelNew", code)):
-        with Contest(referee, str(folder), text, entry) as contestant:
-            contestant.load()
-            contestant.build(reference)
-            contestant.check(reference, "check", 0)
-            samples = contestant.clocked(reference)
-    return reference.plan, samples
+    with Contest(referee, str(folder), code, "ModelNew") as contestant:
+        contestant.load()
+        contestant.build(reference)
+        contestant.check(reference, "check", 0)
+        plan = contestant._plan(reference)
+        contestant._prepare(plan)
+        return plan, contestant._blocks(reference, plan, [], 3)
 
 
 def test_large_forwards_are_timed_one_by_one(referee, tmp_path):
     with Held() as held:
-        plan, samples = clocked(referee, tmp_path, reference_code(TASK))
-    assert (plan.calls, plan.ahead) == (1, False) and len(samples) >= 8
+        plan, blocks = timed(referee, tmp_path, reference_code(TASK))
+    assert (plan.calls, plan.ahead) == (1, False)
+    assert [(len(block.events), block.checks) for block in blocks] == [(1, [])] * 3
     assert 4 * ONE <= held.most < 4.4 * ONE
 
 
@@ -121,7 +122,7 @@ LATE = LARGE.replace("class Model(", "class ModelNew(").replace(
 
 def test_all_of_a_large_output_is_checked(referee, tmp_path):
     with pytest.raises(Stop, match="In a timed call .* values are wrong"):
-        clocked(referee, tmp_path, LATE.replace("ROWS", str(ROWS)))
+        timed(referee, tmp_path, LATE.replace("ROWS", str(ROWS)))
 
 
 @pytest.mark.gpu

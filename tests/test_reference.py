@@ -9,7 +9,7 @@ from gym import Gym, Job
 from kernelbench import Task
 from kernelbench.judge import Options
 from kernelbench.process import Fault
-from kernelbench.reference import ASIDE, Kept, Reference, perturb
+from kernelbench.reference import ASIDE, Kept, Reference, _rounding, perturb
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=25, build_s=25, call_s=15)}
@@ -100,6 +100,7 @@ TIED = torch_task(
 EMPTY = torch_task("empty", "return x * 2", inputs="torch.randn(0, 32)")
 SCALAR = torch_task("scalar", "return x * 2", inputs="torch.tensor(1.5)")
 STRIDED = torch_task("strided", "return x.T + 1", inputs="torch.randn(8, 32)[:, ::2]")
+CANCEL = torch_task("cancel", "return (x + 100).sum(-1) - 409600", inputs="torch.randn(64, 4096)")
 INIT, CALL = "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)", "return self.b(torch.relu(self.a(x)))"
 RIGHT, WRONG = "correct", "wrong"
 MEANING = {
@@ -148,6 +149,15 @@ MEANING = {
     "fp16: zeros": (HALF, solution(HALF, ("torch.softmax(x, -1)", "x * 0")), WRONG),
     "fp16: fp32 instead": (HALF, solution(HALF, ("torch.softmax(x, -1)", "torch.softmax(x.float(), -1)")), WRONG),
     "bf16": (BRAIN, solution(BRAIN, ("x * 1.7 + 0.3", "(x.float() * 1.7 + 0.3).bfloat16()")), RIGHT),
+    # sums of 409600, 0.03 apart from each other in fp32, of which 64 is left
+    "cancelled: summed in fp64": (CANCEL, solution(CANCEL, (".sum(-1)", ".double().sum(-1).float()")), RIGHT),
+    "cancelled: in another order": (
+        CANCEL,
+        solution(CANCEL, (".sum(-1)", ".view(-1, 64, 64).sum(1).flip(-1).cumsum(-1)[:, -1]")),
+        RIGHT,
+    ),
+    "cancelled: a little off": (CANCEL, solution(CANCEL, ("- 409600", "- 409602")), WRONG),
+    "cancelled: from bf16": (CANCEL, solution(CANCEL, ("(x + 100)", "(x + 100).bfloat16().float()")), WRONG),
     "bf16: wrong": (BRAIN, solution(BRAIN, ("1.7", "1.6")), WRONG),
     "empty": (EMPTY, solution(EMPTY), RIGHT),
     "0-dim": (SCALAR, solution(SCALAR), RIGHT),
@@ -423,6 +433,19 @@ def test_sizes_without_a_gpu():
         "width", init="self.layer = nn.Linear(args[0], 2)", args="[width]", extra="width = 4096\nSMALL = {'width': 3}"
     )
     assert Reference(width, "cpu", b"k" * 32).model.layer.weight.shape == (2, 3)
+
+
+def test_roundings_by_hand():
+    """Values of spread 1: errors of 1e-3 make 0.016; of more than 1/200 they are something else."""
+    a = torch.tensor([1.0, -1.0] * 50)
+    assert _rounding(a, a.double() + 1e-3)[0].item() == pytest.approx(0.016, rel=1e-3)
+    assert _rounding(a, a.double() + 6e-3) is None and _rounding(a + 1e3, a.double() + 1e3 + 6e-3) is None
+    assert _rounding(a, torch.where(a > 0, torch.inf, a.double()))[0].item() == 0.0
+    assert _rounding(torch.ones(5), torch.ones(5, dtype=torch.float64) + 1e-7) is None  # no spread
+    drawn = torch_task("drawn", "return x * torch.rand(x.shape, dtype=x.dtype)")
+    reference = Reference(drawn, "cpu", b"k" * 32)
+    (output,) = reference.forward(reference.given("check", 0), 5)[1]
+    assert reference.doubts(reference.given("check", 0), 5, [output]) == [None]
 
 
 def test_perturbed_by_value_shape_and_occurrence():
