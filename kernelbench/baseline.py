@@ -16,6 +16,11 @@ from kernelbench.reference import Reference, moves
 from kernelbench.roofline import traffic
 
 
+def beyond(peak, sizes: list[int]) -> int:
+    """Bytes that a forward took beyond weights and outputs, by the peak that the reference's process tells."""
+    return max(0, peak - sizes[0] - sizes[2]) if isinstance(peak, int) else 0
+
+
 class Baseline:
     """For a judge.Referee, with whose locks and options it works."""
 
@@ -35,6 +40,7 @@ class Baseline:
         try:
             with contextlib.ExitStack() as stack:
                 contest, first = self._open(stack, reference)
+                reference.scratch = beyond(first.get("peak"), reference.sizes)
                 contest.warm_profiler()
                 contest.calibrates = True
                 samples = contest.timing(reference, first)
@@ -50,7 +56,11 @@ class Baseline:
                     contest.rest()
                     self._keep(reference, stack.pop_all(), contest)
         except Stop as stop:
-            reference.timing = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+            text = f"the task {reference.task.name} fails on its own reference: {stop.message}"
+            if "OutOfMemoryError" in stop.message:
+                total = self.referee.room.total
+                text += f"; it needs more than {reference.need() / 2**30:.1f} GiB, this GPU has {total / 2**30:.1f}"
+            reference.timing = text
         else:
             with self.referee.use_gpu():
                 reference.passes = reference.control(self.options.draws, self.options.tolerance)
@@ -77,6 +87,9 @@ class Baseline:
 
     def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
         """The reference's contestant stays, and the longest unused one goes where there are many or memory gets scarce."""
+        if 32 * reference.sizes[0] > self.referee.room.total:  # large weights make room for others
+            stack.close()
+            return
         with self.lock:
             old = [self.residents.pop(reference.task.key)] if reference.task.key in self.residents else []
             self.residents[reference.task.key] = stack, contest

@@ -1,11 +1,51 @@
 """Is an output right? Tolerances by dtype and relative to the scale of the expected output."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 
-CHUNK = 1 << 26  # values that are compared at once
+CHUNK = {"cpu": 1 << 18, "cuda": 1 << 23}  # values that are compared at once
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+
+
+def pieces(*tensors: torch.Tensor, start: int = 0) -> Iterator[tuple[int, list[torch.Tensor]]]:
+    """Tensors of one shape piece by piece, in row-major order: (flat index of the first value, CHUNK values of each at most, flat). Nothing
+    large is copied, whatever the strides."""
+    n, most = tensors[0].numel(), CHUNK[tensors[0].device.type]
+    if n <= most:
+        yield start, [t.reshape(-1) for t in tensors]
+    elif all(t.is_contiguous() for t in tensors):
+        for i, parts in enumerate(zip(*(t.view(-1).split(most) for t in tensors))):
+            yield start + i * most, list(parts)
+    else:
+        rows = max(1, most * len(tensors[0]) // n)
+        for parts in zip(*(t.split(rows) for t in tensors)):
+            yield from pieces(*(p.squeeze(0) if rows == 1 else p for p in parts), start=start)
+            start += parts[0].numel()
+
+
+def finite(t: torch.Tensor) -> bool:
+    return not t.is_floating_point() or all(part.isfinite().all() for _, (part,) in pieces(t))
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one shape hold equal values; one that is not a number equals none."""
+    return all(torch.equal(x, y) for _, (x, y) in pieces(a, b))
+
+
+def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Root mean square of a - b, where both are finite, and the standard deviation of a there."""
+    count, off, total, square = torch.zeros(4, dtype=torch.float64, device=a.device)
+    for _, (x, y) in pieces(a, b):
+        good = x.isfinite() & y.isfinite()
+        x, y = torch.where(good, x, 0).double(), torch.where(good, y, 0).double()
+        count += good.sum()
+        off += (x - y).square().sum()
+        total += x.sum()
+        square += x.square().sum()
+    n = count.clamp_min(1)
+    return (off / n).sqrt().item(), (square / n - (total / n).square()).clamp_min(0).sqrt().item()
 
 
 def mismatch(
@@ -25,49 +65,65 @@ def mismatch(
         return None
     if expected.is_complex():
         output, expected = torch.view_as_real(output), torch.view_as_real(expected)
-    o_flat, e_flat = output.reshape(-1), expected.reshape(-1)
+    faults = Faults(expected.shape)
     if not expected.dtype.is_floating_point:
-        wrong = o_flat != e_flat
-        return _where(wrong, o_flat, e_flat, expected.shape) if wrong.any() else None
+        for start, (o, e) in pieces(output, expected):
+            faults.add(start, o != e, o, e)
+        return faults.text()
     tol = TOLERANCE.get(expected.dtype, 1e-4) if tolerance is None else tolerance
     wide = torch.float64 if expected.device.type == "cpu" else torch.float32
-    finite = torch.isfinite(e_flat)
-    values = e_flat if finite.all() else e_flat[finite]
-    if values.numel():
-        total = values.numel()
-        mean = values.sum(dtype=torch.float64) / total
-        square = sum(c.to(wide).square().sum(dtype=torch.float64) for c in values.split(CHUNK)) / total
-        rms, std = square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item()
-    else:
-        rms = std = 0.0
+    count, total, square, error = torch.zeros(4, dtype=torch.float64, device=expected.device)
+    for _, (e,) in pieces(expected):
+        good = torch.isfinite(e)
+        e = torch.where(good, e, 0).to(wide)
+        count += good.sum()
+        total += e.sum(dtype=torch.float64)
+        square += e.square().sum(dtype=torch.float64)
+    mean, square = total / count.clamp_min(1), square / count.clamp_min(1)
+    rms, std = square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item()
     roundings = 32 if expected.dtype in (torch.float32, torch.float64) else 0  # in sums whose terms cancel
     slack = max(tol * min(1.0, rms), roundings * torch.finfo(expected.dtype).eps * rms)
-    error = 0.0
-    doubts = (torch.zeros(()).expand(len(e_flat)) if doubt is None else doubt.reshape(-1)).split(CHUNK)
-    for start, o, e, d in zip(range(0, len(e_flat), CHUNK), o_flat.split(CHUNK), e_flat.split(CHUNK), doubts):
-        o, e, d = o.to(wide), e.to(wide), d.to(e.device, wide)
-        good = torch.isfinite(e)
-        wrong = torch.where(good, ~((o - e).abs() <= slack + tol * e.abs() + d), ~((o == e) | (o.isnan() & e.isnan())))
-        if wrong.any():
-            return _where(wrong, o, e, expected.shape, start)
-        error += torch.where(good, ((o - e).abs() - d).clamp_min(0), 0).square().sum(dtype=torch.float64).item()
-    error = math.sqrt(error / expected.numel())
+    doubt = torch.zeros((), device=expected.device).expand_as(expected) if doubt is None else doubt.view_as(expected)
+    for start, (o, e, d) in pieces(output, expected, doubt.to(expected.device)):
+        o, e, d = o.to(wide), e.to(wide), d.to(wide)
+        good, off = torch.isfinite(e), (o - e).abs()
+        faults.add(
+            start, torch.where(good, ~(off <= slack + tol * e.abs() + d), ~((o == e) | (o.isnan() & e.isnan()))), o, e
+        )
+        error += torch.where(good, (off - d).clamp_min(0), 0).square().sum(dtype=torch.float64)
+    if text := faults.text():
+        return text
+    error = math.sqrt(error.item() / expected.numel())
     allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
-    if values.numel() > 1 and error > allowed:
+    if count > 1 and error > allowed:
         return f"the output's error (rms {error:.3g}) is large beside the spread of the expected values (std {std:.3g}, scale {rms:.3g})"
     return None
 
 
-def _where(wrong, o, e, shape, start: int = 0) -> str:
-    """In words: the values of one chunk, which begins at the flat index `start`, that are wrong."""
-    i = int(wrong.to(torch.uint8).argmax())
-    index, at = [], start + i
-    for size in reversed(shape):
-        index, at = [at % size, *index], at // size
-    worst = (o.double() - e.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf).max().item()
-    got, want = o[i].item(), e[i].item()
-    text = f"{int(wrong.sum())} of {wrong.numel()} values are wrong, the first at {tuple(index)}: got {got:.6g}, expected {want:.6g}"
-    return text + f" (largest difference {worst:.3g})"
+class Faults:
+    """The wrong values of an output of the given shape, gathered from its pieces."""
+
+    def __init__(self, shape: torch.Size):
+        self.shape, self.count, self.worst = shape, 0, 0.0
+
+    def add(self, start: int, wrong: torch.Tensor, o: torch.Tensor, e: torch.Tensor):
+        if not wrong.any():
+            return
+        if not self.count:
+            i = int(wrong.to(torch.uint8).argmax())
+            self.first, self.got, self.want = start + i, o[i].item(), e[i].item()
+        self.count += int(wrong.sum())
+        off = (o.double() - e.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf)
+        self.worst = max(self.worst, off.max().item())
+
+    def text(self) -> str | None:
+        if not self.count:
+            return None
+        index, at = [], self.first
+        for size in reversed(self.shape):
+            index, at = [at % size, *index], at // size
+        text = f"{self.count} of {math.prod(self.shape)} values are wrong, the first at {tuple(index)}: "
+        return text + f"got {self.got:.6g}, expected {self.want:.6g} (largest difference {self.worst:.3g})"
 
 
 def structure(output, expected) -> str | None:

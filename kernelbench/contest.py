@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import torch
 
-from kernelbench.compare import mismatch, structure
+from kernelbench.compare import apart, finite, mismatch, same, structure
 from kernelbench.process import Fault, Process, Stop
-from kernelbench.reference import HALF, Reference
-from kernelbench.wire import BadMessage, Opened, Shared, flatten, leaves, references, unflatten
+from kernelbench.reference import HALF, WIDER, Reference, nbytes
+from kernelbench.wire import BadMessage, Opened, Shared, dense, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
+PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once
 
 
 class Contest:
@@ -52,11 +53,17 @@ class Contest:
         if self.device == "cuda":
             self.process.ask({"do": "warm_profiler"}, timeout=self.options.load_s)
 
-    def _send(self, message: dict, tensors: list[torch.Tensor], timeout: float) -> tuple[dict, list[int]]:
-        """Ask with tensors in the shared memory: the reply and its descriptors."""
+    def _show(self, tensors: list[torch.Tensor]):
+        """Copies of `tensors` into the shared memory."""
         self.arena.fill(tensors)
+        self._settle()
+
+    def _settle(self):
         if self.device == "cuda":
             torch.cuda.current_stream().synchronize()
+
+    def _ask(self, message: dict, timeout: float) -> tuple[dict, list[int]]:
+        """Ask with what the shared memory holds: the reply and its descriptors."""
         return self.process.ask(message | {"shared": self.arena.spec}, self.arena.fds, timeout)
 
     def build(self, reference: Reference, by_seed: bool = False) -> list[str]:
@@ -68,32 +75,42 @@ class Contest:
         except TypeError as error:
             raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
         message = {"do": "build", "names": names, "seed": reference.seed, "init": init}
-        reply, _ = self._send(message, tensors + extra, self.options.load_s)
+        self._show(tensors + extra)
+        reply, _ = self._ask(message, self.options.load_s)
         unmatched = reply.get("unmatched")
         return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
 
     def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py."""
         with self.referee.use_gpu():
-            inputs, expected = reference.expected(*name)
-        if expected is None:  # the reference is not finite on this draw
-            return None, None
-        tree = flatten(inputs, tensors := [], exact=True)
+            if (inputs := reference.given(*name)) is None:  # the reference is not finite on this draw
+                return None, None
+            tree = flatten(inputs, tensors := [], exact=True)
+            self._show(tensors)
+            expected = reference.expected(*name, inputs=inputs)
+        del inputs, tensors  # as the model left them
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31}
         message |= {"mode": mode, "kernel": kernel}
         with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
             slow = self.options.build_s * (5 if self.compile else 1)
-            reply, fds = self._send(message, tensors, slow if self.fresh else self.options.call_s)
+            reply, fds = self._ask(message, slow if self.fresh else self.options.call_s)
             try:
                 (got,) = self._read(reply, fds, [0], expected[1])
-                wrong = self._differs(got, expected, reference, inputs, message["seed"])
+                wrong = self._differs(got, expected, reference, name)
             except BadMessage as error:
                 wrong = str(error)
-            states = zip(self.arena.tensors, expected[2], tensors)
-            if not wrong and any(mismatch(now, after) and mismatch(now, given) for now, after, given in states):
+            if not wrong and self._changed(reference, name):
                 wrong = "the kernel changed its inputs"
         self.fresh = False
         return reply, wrong
+
+    def _changed(self, reference: Reference, name: tuple) -> bool:
+        """Whether the inputs in the shared memory are neither those of the draw nor what the model makes of them."""
+        flatten(inputs := reference.given(*name), given := [])
+        changed = [not same(now, t) and bool(mismatch(now, t)) for now, t in zip(self.arena.tensors, given)]
+        if any(changed):
+            reference.forward(inputs, reference.number("call", *name) % 2**31)
+        return any(c and bool(mismatch(now, t)) for c, now, t in zip(changed, self.arena.tensors, given))
 
     def _read(self, reply: dict, fds: list[int], picks: list[int], like: list[torch.Tensor]) -> list[tuple]:
         """(tree, tensors) of the calls in `picks`, whose outputs should resemble `like`. BadMessage where they cannot be read."""
@@ -113,15 +130,18 @@ class Contest:
             raise BadMessage(f"the outputs cannot be read: {error}") from error
         return read
 
-    def _differs(self, got: tuple, expected: tuple, reference: Reference, inputs, seed: int) -> str | None:
-        """What is wrong with an output."""
+    def _differs(
+        self, got: tuple, expected: tuple, reference: Reference, name: tuple, seed: int | None = None
+    ) -> str | None:
+        """What is wrong with the output on a draw."""
         if wrong := structure(got[0], expected[0]):
             return wrong
         doubts = None
         for i, (o, e) in enumerate(zip(got[1], expected[1], strict=True)):
             wrong = mismatch(o, e, self.options.tolerance)
-            if wrong and e.dtype in HALF:
-                doubts = doubts or reference.doubts(inputs, seed, expected[1])
+            if wrong and o.shape == e.shape and (e.dtype in HALF or (e.dtype in WIDER and _near(o, e))):
+                seed = reference.number("call", *name) % 2**31 if seed is None else seed
+                doubts = doubts or reference.doubts(reference.given(*name), seed, expected[1])
                 wrong = mismatch(o, e, self.options.tolerance, doubts[i])
             if wrong:
                 return wrong
@@ -137,13 +157,15 @@ class Contest:
         """Whether the model stays finite on the draw `name` with moved inputs. Asked of a contestant that runs the reference: on a GPU an
         index or a probability out of range ends the process."""
         tree = flatten(reference.inputs(*name, how=how), tensors := [], exact=True)
+        self._show(tensors)
+        del tensors
         try:
-            reply, fds = self._send({"do": "call", "tree": tree, "seed": 0}, tensors, self.options.call_s)
+            reply, fds = self._ask({"do": "call", "tree": tree, "seed": 0}, self.options.call_s)
             outputs = self.opened.tensors(reply.get("shared"), fds, None)
         except (Stop, BadMessage):
             self.lost = True
             return False
-        return all(t.isfinite().all() for t in outputs if t.is_floating_point())
+        return all(map(finite, outputs))
 
     def right_despite(self, reference: Reference, mode: str, kernel: str | None = None) -> bool:
         """Whether the output is right although what `kernel` (or every own kernel) writes was replaced."""
@@ -164,8 +186,7 @@ class Contest:
         if self.referee.simulated:
             return [[positive(last.get("ms"))]]
         samples = self.clocked(reference)
-        read = sum(t.nbytes for t in leaves(reference.expected("reference", 0)[0]))
-        floor = 0.5 * read / self.referee.peaks[0] * 1e3
+        floor = 0.5 * nbytes(reference.like[0]) / self.referee.peaks[0] * 1e3
         if self.entry == "ModelNew" and middle(samples) < floor < reference.timing["ms"]:
             fast = f"{middle(samples) * 1e3:.1f} us is less than half of what reading the inputs once takes"
             raise Stop("hack", f"The time is impossible: {fast} ({floor * 2e3:.1f} us).", "impossible time")
@@ -181,18 +202,17 @@ class Contest:
         do not help, the referee's clock is the figure, and events that are far from it are a hack. Blocks that disagree by more than 1 %
         are repeated too, up to three times as many."""
         plan = self._plan(reference)
-        blocks, wanted = [], self.options.blocks
+        blocks, wanted = [], max(self.options.blocks, -(-8 // plan.calls))
         for _ in range(3):
             with self.referee.use_gpu():
-                stock = self._draws(reference, plan.calls * (wanted + 1) + 2 * (plan.calls > 2))
-                self._prepare(plan, stock[0])
+                ahead = plan.calls * (wanted + 1) + 2 * (plan.calls > 2)
+                stock = self._draws(reference, ahead) if plan.ahead else []
+                self._prepare(plan)
             with self.referee.use_gpu(alone=True):
                 blocks += self._blocks(reference, plan, stock, wanted)
             with self.referee.use_gpu():
                 for block in blocks[-wanted:]:
-                    if self.entry == "ModelNew" or self.calibrates:
-                        self._check(reference, block)
-                    block.checks = []
+                    self._check(reference, block)
             own = min(b.wall - sum(b.events) for b in blocks)
             overhead = own if self.entry == "Model" else plan.overhead
             good = [b for b in blocks if b.unexplained(overhead) <= max(0.03 * statistics.mean(b.events), 0.002)]
@@ -210,36 +230,44 @@ class Contest:
         return [b.samples() for b in good]
 
     def _plan(self, reference: Reference) -> "Plan":
-        """How this task's forwards are timed: settled when the reference is, and the same for all its candidates."""
+        """How this task's forwards are timed: settled when the reference is, and the same for all its candidates. Where the inputs of all
+        blocks fit into a fourth of the memory for it, they are made before the GPU is the contestant's alone; else block by block."""
         if reference.plan is None:
-            inputs, (_, outputs, _) = reference.expected("reference", 0)
-            nbytes = sum(t.nbytes for t in leaves(inputs) + outputs)
-            most = int(self.options.memory_gib * 2**30 / max(nbytes, 1) / (self.options.blocks + 3))
-            reference.plan = Plan(max(2, min(64, most)), outputs)
+            most = self.options.memory_gib * 2**30 / max(nbytes(reference.like), 1)
+            ahead = int(most / 4 / (self.options.blocks + 3))
+            reference.plan = Plan(min(64, ahead if ahead >= 2 else max(1, int(most))), *reference.like, ahead >= 2)
         return reference.plan
 
-    def _draws(self, reference: Reference, number: int) -> list[list]:
-        """Inputs that this contestant has not seen before, however often it is timed."""
+    def _draws(self, reference: Reference, number: int) -> list[tuple]:
+        """Inputs, each with its name, that this contestant has not seen before, however often it is timed."""
         first, self.drawn = self.drawn, self.drawn + number
-        return [reference.inputs("timed", self.folder, first + i) for i in range(number)]
+        names = [("timed", self.folder, first + i) for i in range(number)]
+        return [(name, reference.inputs(*name)) for name in names]
 
-    def _prepare(self, plan: "Plan", like: list):
+    def _prepare(self, plan: "Plan"):
         """Show where the inputs of a block will lie, with zeros there."""
         slots = []
-        self.layout = [flatten(like, slots, exact=True) for _ in range(plan.calls)]
-        self._send({"do": "prepare", "tree": self.layout}, [torch.zeros_like(t) for t in slots], self.options.call_s)
+        self.layout = [flatten(plan.given, slots, exact=True) for _ in range(plan.calls)]
+        self.arena.lay(slots)
+        for t in self.arena.tensors:
+            t.zero_()
+        self._settle()
+        self._ask({"do": "prepare", "tree": self.layout}, self.options.call_s)
 
     def _blocks(self, reference: Reference, plan: "Plan", stock: list, wanted: int) -> list["Block"]:
         """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long. The first of that size is not
         counted where its forwards are short: memory is allocated in it."""
         self.referee.steady()
-        calls, blocks, at, cold = 2, [], 0, True
+        least, blocks, cold = min(2, plan.calls), [], True
+        calls = least
         while len(blocks) < wanted:
-            if at + calls > len(stock):
+            if calls > len(stock):
                 stock += self._draws(reference, calls)
-            block = self._block(reference, plan, stock[at : at + calls])
-            at += calls
-            fits = max(2, min(plan.calls, int(1e3 * self.options.most_s * calls / block.wall)))
+            draws, stock[:calls] = stock[:calls], []
+            block = self._block(reference, plan, draws)
+            if not plan.ahead:
+                self._check(reference, block)
+            fits = max(least, min(plan.calls, int(1e3 * self.options.most_s * calls / block.wall)))
             if fits > calls:  # this one showed how many forwards a block can have; it warms up too
                 calls, blocks = fits, []
             elif cold and block.wall < 200:
@@ -251,8 +279,8 @@ class Contest:
     def _block(self, reference: Reference, plan: "Plan", draws: list) -> "Block":
         self.clock_runs += 1
         seed = reference.number("call", "timed", self.folder, self.clock_runs) % 2**30
-        tensors = []
-        trees = [flatten(inputs, tensors, exact=True) for inputs in draws]
+        tensors, names = [], [name for name, _ in draws]
+        trees = [flatten(inputs, tensors, exact=True) for _, inputs in draws]
         message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": 0.2 * len(draws)}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
@@ -261,28 +289,39 @@ class Contest:
         self.referee.flush()
         reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
         wall = self.process.channel.arrived - begin
-        picks = sorted(random.SystemRandom().sample(range(len(draws)), min(3, len(draws))))
+        picks = sorted(random.SystemRandom().sample(range(len(names)), min(3, len(names))))
         try:
-            outputs = [(tree, [t.clone() for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)]
+            outputs = [
+                (tree, [Held(t, plan.ahead) for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)
+            ]
         except BadMessage as error:
             raise Stop("wrong", f"In a timed call {error}") from None
         events = self.process.more(self.options.call_s).get("ms")
-        if not isinstance(events, list) or len(events) != len(draws):
+        draws.clear()
+        if not isinstance(events, list) or len(events) != len(names):
             raise Stop("hack", "The candidate's process sent no times.", "protocol")
         self.seen.append(self.referee.state())
-        checks = [(draws[i], seed + i, output) for i, output in zip(picks, outputs)]
+        checks = [(names[i], seed + i, output) for i, output in zip(picks, outputs)]
         return Block(1e3 * wall, [positive(e) for e in events], checks)
 
     def _check(self, reference: Reference, block: "Block"):
-        for inputs, seed, output in block.checks:
-            if wrong := self._differs(output, reference.forward(inputs, seed), reference, inputs, seed):
+        if self.entry == "Model" and not self.calibrates:  # was checked when it was timed first
+            block.checks = []
+        for name, seed, (tree, held) in block.checks:
+            expected = reference.forward(reference.inputs(*name), seed)
+            if wrong := self._differs((tree, [h.t for h in held]), expected, reference, name, seed):
                 raise Stop("wrong", f"In a timed call {wrong}")
+            if any(h.moved() for h in held):
+                raise Stop("wrong", "In a timed call the output changed after it had been handed over")
+            del expected
         block.checks = []
 
     def flops(self, reference: Reference) -> int:
         """Of one forward; asked of a contestant that runs the reference."""
         tree = flatten(reference.inputs("profile", 0), tensors := [], exact=True)
-        reply, _ = self._send({"do": "flops", "tree": tree}, tensors, self.options.call_s)
+        self._show(tensors)
+        del tensors
+        reply, _ = self._ask({"do": "flops", "tree": tree}, self.options.call_s)
         return int(reply["flops"])
 
     def profile(self, reference: Reference, last: dict) -> list[tuple[str, float, float, bool]]:
@@ -290,18 +329,26 @@ class Contest:
         if self.device == "cpu":
             return claims(last.get("kernels"), (str, float, int, bool))
         tensors = []
-        trees = [flatten(reference.inputs("profile", i), tensors, exact=True) for i in range(3)]
-        reply, _ = self._send({"do": "profile", "tree": trees}, tensors, self.options.call_s)
+        trees = [
+            flatten(reference.inputs("profile", i), tensors, exact=True)
+            for i in range(min(3, self._plan(reference).calls))
+        ]
+        self._show(tensors)
+        del tensors
+        reply, _ = self._ask({"do": "profile", "tree": trees}, self.options.call_s)
         rows = claims(reply.get("rows"), (str, float, (int, float)))
         return [(name, ms, float(n), True) for name, ms, n in rows]
 
 
 @dataclass
 class Plan:
-    """How a task's forwards are timed: `calls` a block, outputs like `like`; `overhead`: ms that a block takes beyond its events, None until the reference is timed."""
+    """How a task's forwards are timed: `calls` a block, on inputs like `given`, outputs like `like` (on the meta device); ahead: the inputs of
+    all blocks are made before; `overhead`: ms that a block takes beyond its events, None until the reference is timed."""
 
     calls: int
+    given: list
     like: list[torch.Tensor]
+    ahead: bool = True
     overhead: float | None = None
 
 
@@ -332,6 +379,34 @@ def agree(blocks: list[list[float]]) -> bool:
     """Whether the blocks' medians lie within 1 % or 0.5 us (an event's resolution) of each other."""
     medians = [statistics.median(block) for block in blocks]
     return max(medians) - min(medians) <= max(0.01 * min(medians), 0.0005)
+
+
+class Held:
+    """An output of a timed forward, which nobody can change any more once it is held: a copy, or, of a large one, the output itself and
+    pieces of it from secret places, which were read within microseconds and must still be there when all of it has been checked."""
+
+    def __init__(self, t: torch.Tensor, whole: bool):
+        n = max(1, WIDTH // t.element_size())
+        self.places, rows = None, t.numel() // n
+        if whole or not dense(t) or rows < PIECES:
+            self.t = t.clone()
+            return
+        self.t, self.rows = t, t.as_strided((rows, n), (n, 1))
+        seed = random.SystemRandom().getrandbits(63)
+        generator = torch.Generator(t.device).manual_seed(seed)
+        self.places = torch.randint(rows, (PIECES,), device=t.device, generator=generator)
+        self.taken = self.rows[self.places]
+
+    def moved(self) -> bool:
+        return self.places is not None and not torch.equal(
+            self.rows[self.places].view(torch.uint8), self.taken.view(torch.uint8)
+        )
+
+
+def _near(output: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether it is worth to ask how exact the expected values are."""
+    off, std = apart(expected, output)
+    return off <= 0.1 * std
 
 
 def positive(value) -> float:

@@ -34,13 +34,12 @@ from kernelbench import Task, clock, times
 from kernelbench.baseline import Baseline
 from kernelbench.contest import Contest, claims, middle
 from kernelbench.look import look
-from kernelbench.process import Died, Fault, Stop, Turnstile, Zygote
-from kernelbench.reference import Reference
+from kernelbench.process import Died, Fault, Room, Stop, Turnstile, Zygote
+from kernelbench.reference import Kept, Reference
 from kernelbench.roofline import figures, peaks
 from kernelbench.simulate import DEVICES
-from kernelbench.wire import Shared
+from kernelbench.wire import ARENA, Shared
 
-ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 STATUSES = (
     "correct",
     "no_code",
@@ -85,6 +84,7 @@ class Verdict:
         default_factory=dict
     )  # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
     sandbox: dict = field(default_factory=dict)
+    memory: dict = field(default_factory=dict)  # bytes of the task's weights, inputs and outputs
     # load, baseline (waiting for the reference's time), correctness, profiler, timing (and waiting for the GPU), knockout, reference, total
     seconds: dict = field(default_factory=dict)
 
@@ -116,7 +116,9 @@ class Options:
     call_s: float = 30.0  # any other forward
     blocks: int = 3  # timed blocks of up to 64 forwards
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
-    memory_gib: float = 2.0  # most memory for the inputs and outputs of all blocks
+    memory_gib: float = 8.0  # most memory for the inputs and outputs of timed forwards, but for at least one
+    memory: float = 0.95  # share of the device's free memory that all evaluations together may take
+    cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -158,6 +160,13 @@ class Referee:
         else:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
         self.zygote, self.arenas, self.baseline = Zygote(device), [], Baseline(self)
+        free = (
+            torch.cuda.mem_get_info()[0]
+            if device == "cuda"
+            else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        )
+        self.room = Room(int(options.memory * free))
+        self.kept = Kept(int(options.cache * free))
 
     def take_arena(self) -> Shared:
         """Memory that one contestant at a time shares with the referee."""
@@ -243,8 +252,12 @@ class Referee:
             verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
-            with self.private_folder() as folder:
-                self._judge(verdict, reference, code, folder)
+            with self.room.take(reference.need()), self.private_folder() as folder:
+                try:
+                    self._judge(verdict, reference, code, folder)
+                finally:
+                    verdict.memory = dict(zip(("weights", "inputs", "outputs"), reference.sizes))
+                    self._tidy()
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
         except Stop as stop:
@@ -256,6 +269,7 @@ class Referee:
             verdict.status, verdict.message = "gym_error", str(fault)
         except torch.OutOfMemoryError as error:
             verdict.status, verdict.message = "gym_error", f"the referee ran out of GPU memory: {str(error)[:200]}"
+            torch.cuda.empty_cache()
         verdict.seconds["total"] = time.monotonic() - began
         return verdict
 
@@ -263,13 +277,32 @@ class Referee:
         with self.lock:
             reference = self.references.pop(task.key, None)
             try:
-                reference = reference or Reference(task, self.device, self.key, precision=self.options.precision)
+                reference = reference or Reference(
+                    task, self.device, self.key, self.kept, self.room.total, self.options.precision
+                )
+            except Fault:
+                raise
+            except ModuleNotFoundError as error:
+                text = f"the task {task.name} needs the Python package {error.name}: pip install {error.name}"
+                raise Fault(text) from error
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference
-            while len(self.references) > 64:
+            while len(self.references) > 64 or 8 * self._weights() > self.room.total and len(self.references) > 1:
                 self.references.popitem(last=False)
         return reference
+
+    def _weights(self) -> int:
+        return sum(reference.sizes[0] for reference in self.references.values())
+
+    def _tidy(self):
+        """What a large task leaves in torch's hands is wanted by the contestants of the next one."""
+        if (
+            self.device == "cuda"
+            and 16 * (torch.cuda.memory_reserved() - torch.cuda.memory_allocated()) > self.room.total
+        ):
+            with self.use_gpu():
+                torch.cuda.empty_cache()
 
     def _judge(self, verdict: Verdict, reference: Reference, code: str, folder: str):
         before = time.monotonic()

@@ -3,7 +3,8 @@
 Three tests, each one forward on inputs of its own. "noise": what one kernel would have changed becomes random; where the output stays right
 the kernel is launched for show. "swap": what every kernel of the candidate wrote becomes what it wrote on other inputs, which looks like
 any other result; where the output stays right none of them matters. "record" and "copies": a kernel that only repeats what another tensor
-of the forward holds, bit by bit, is no work of its own. Runs beside the candidate, so what it finds is a claim.
+of the forward holds, bit by bit, is no work of its own. Runs beside the candidate, so what it finds is a claim. What tensors above LARGE
+held is kept in the host's memory: slow, but they fit.
 """
 
 import math
@@ -11,7 +12,10 @@ import math
 import torch
 
 from kernelbench import simulate
-from kernelbench.wire import leaves
+from kernelbench.compare import CHUNK
+from kernelbench.wire import dense, leaves
+
+LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
 
 
 class Launches:
@@ -45,19 +49,22 @@ class Launches:
         self.counts[kernel, own] = number + 1
         if not own or self.mode == "count" or (self.mode == "noise" and kernel != self.kernel):
             return run()
-        before = [t.clone() for t in launch.tensors]
+        before = [_kept(t) for t in launch.tensors]
         run()
         if self.mode == "noise":
             for t, old in zip(launch.tensors, before):
-                t.copy_(torch.where(_near(t, old), old, _noise(t)))
+                for now, was in _parts(t, old):
+                    now.copy_(torch.where(_near(now, was), was, _noise(now)))
         elif self.mode == "swap":
             for t, old, other in zip(launch.tensors, before, self.written.get((kernel, number), [])):
                 if other is None or other.shape == t.shape:
                     t.copy_(old if other is None else other)
         else:
-            changed = [not _equal(t, old).all() for t, old in zip(launch.tensors, before)]
+            changed = [
+                not all(_equal(*parts).all() for parts in _parts(t, old)) for t, old in zip(launch.tensors, before)
+            ]
             if self.mode == "record":
-                self.written[kernel, number] = [t.clone() if c else None for t, c in zip(launch.tensors, changed)]
+                self.written[kernel, number] = [_kept(t) if c else None for t, c in zip(launch.tensors, changed)]
             sources = [
                 s for s, c in zip(launch.tensors, changed) if not c and s.untyped_storage().data_ptr() not in self.given
             ]
@@ -69,6 +76,26 @@ class Launches:
     def report(self) -> dict:
         counts = [[kernel, own, n] for (kernel, own), n in self.counts.items()]
         return {"launches": counts, "copies": [kernel for kernel, copy in self.copies.items() if copy]}
+
+
+def _kept(t: torch.Tensor) -> torch.Tensor:
+    """What t holds now; of a large tensor in the host's memory, or one value for all, where it is full of it, as poisoned memory is."""
+    if t.nbytes <= LARGE[t.device.type]:
+        return t.clone()
+    first = t[(0,) * t.dim()].clone().expand_as(t)
+    return first if all(_equal(*parts).all() for parts in _parts(t, first)) else t.to("cpu", copy=True)
+
+
+def _parts(t: torch.Tensor, *others: torch.Tensor):
+    """Views of t, piece by piece, with what the others hold at the same places, on t's device; of t as a whole where it has gaps."""
+    flat = []
+    for x in (t, *others):
+        if x.stride() == t.stride() and dense(t):
+            flat.append(x.as_strided((t.numel(),), (1,)).split(CHUNK[t.device.type]))
+        elif not any(x.stride()) and x.numel() and dense(t):  # one value
+            flat.append(x.as_strided((t.numel(),), (0,)).split(CHUNK[t.device.type]))
+    for parts in zip(*flat) if len(flat) == 1 + len(others) else [(t, *others)]:
+        yield tuple(x.to(t.device) for x in parts)
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -88,7 +115,8 @@ def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
     """Whether all that was written to t stands at the same places of `source`."""
     if t.numel() != source.numel() or t.dtype != source.dtype:
         return False
-    return bool((_equal(t.reshape(-1), source.reshape(-1)) | _equal(t, old).reshape(-1)).all())
+    source = source.reshape(-1).view_as(t) if source.shape != t.shape or source.stride() != t.stride() else source
+    return all((_equal(now, there) | _equal(now, was)).all() for now, was, there in _parts(t, old, source))
 
 
 def _noise(t: torch.Tensor) -> torch.Tensor:

@@ -4,24 +4,31 @@ import copy
 import hashlib
 import hmac
 import json
+import math
 import random
 import threading
 import zlib
+from collections import OrderedDict
 
+import numpy
 import torch
 
 from kernelbench import Task
-from kernelbench.compare import mismatch
+from kernelbench.compare import apart, finite, mismatch, pieces
 from kernelbench.process import Fault
-from kernelbench.wire import flatten, leaves
+from kernelbench.wire import dense, flatten, leaves
 
-# Correctness draws from other distributions than the task's own: float inputs of either sign and another scale, or at least another scale;
-# values near 1 and -1, whose products neither vanish nor grow.
+# Correctness draws from other distributions than the task's own, in place: float inputs of either sign and another scale, or at least
+# another scale; values near 1 and -1, whose products neither vanish nor grow (|n| of a normal n has mean 0.798).
 MOVES = {
-    "mirror": lambda value: 2 - 3 * value,
-    "stretch": lambda value: 3 * value + 0.5,
-    "unit": lambda value: (torch.rand_like(value) - 0.5).sign() * (1 + 0.01 * torch.randn_like(value)),
+    "mirror": lambda value: value.mul_(-3).add_(2),
+    "stretch": lambda value: value.mul_(3).add_(0.5),
+    "unit": lambda value: value.copy_(torch.where(value.normal_() < 0, -1.0, 1.0) * (0.992 + 0.01 * value.abs())),
 }
+ASIDE = {
+    "cpu": 1 << 26,
+    "cuda": 3 << 29,
+}  # bytes of a contestant before it holds any tensor (contexts, libraries), and of our temporaries
 
 
 def moves(draw: int) -> tuple[str, ...]:
@@ -31,13 +38,25 @@ def moves(draw: int) -> tuple[str, ...]:
 
 HALF = (torch.float16, torch.bfloat16)
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}  # fp32: as the task is written
+WIDER = dict.fromkeys(HALF, torch.float32) | {torch.float32: torch.float64}
+
+
+def _constant(t: torch.Tensor, value) -> torch.Tensor:
+    """A tensor like t, full of one value, that takes no memory."""
+    return torch.full((), value, dtype=t.dtype, device=t.device).expand_as(t)
 
 
 def _mean(t: torch.Tensor):
     """A number of t's kind that is its finite values' mean."""
-    values = t[t.isfinite()] if t.is_floating_point() else t
-    mean = values.double().mean().item() if values.numel() and not t.is_complex() else 0.0
-    return mean if t.is_floating_point() or t.is_complex() else round(mean)
+    if t.is_complex():
+        return 0.0
+    total, count = torch.zeros(2, dtype=torch.float64, device=t.device)
+    for _, (part,) in pieces(t):
+        good = part.isfinite()
+        total += torch.where(good, part, 0).sum(dtype=torch.float64)
+        count += good.sum()
+    mean = (total / count.clamp_min(1)).item()
+    return mean if t.is_floating_point() else round(mean)
 
 
 def cast(value, dtype: torch.dtype | None):
@@ -56,10 +75,35 @@ def cast_model(model, precision: str):
     return model.bfloat16() if precision == "bf16" else model.half()
 
 
-def _widened(value):
+def on_meta(value):
+    """The same without its tensors' values: shapes, strides and dtypes take no memory."""
     if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype in HALF else value
-    return type(value)(_widened(v) for v in value) if isinstance(value, (list, tuple)) else value
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, dict):
+        return {k: on_meta(v) for k, v in value.items()}
+    return type(value)(map(on_meta, value)) if type(value) in (list, tuple) else value
+
+
+def places(tensors: list[torch.Tensor]) -> set[int]:
+    """Where the memory of tensors begins; 0 for none."""
+    return {t.untyped_storage().data_ptr() for t in tensors} - {0}
+
+
+def nbytes(value) -> int:
+    return sum(t.nbytes for t in leaves(value))
+
+
+def _widened(value, wide: torch.dtype):
+    if isinstance(value, torch.Tensor):
+        return value.to(torch.promote_types(value.dtype, wide)) if value.is_floating_point() else value
+    return type(value)(_widened(v, wide) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
+    """16 times the root mean square of a's roundings; None where it is more than 1/200 of the values' spread: then it is no rounding (other
+    random numbers in another precision), or the values are nothing else."""
+    off, std = apart(a, exact)
+    return _constant(a, 16 * off) if 200 * off <= std else None
 
 
 def perturb(module: torch.nn.Module, seed: int) -> None:
@@ -77,16 +121,53 @@ def perturb(module: torch.nn.Module, seed: int) -> None:
         slot.data += noise.view(slot.shape).to(slot.device, slot.dtype)
 
 
+class Kept:
+    """Expected outputs that are kept for the next candidates of their tasks: `limit` bytes of all tasks together, of one draw a sixteenth of
+    it; those that were not asked for longest go first."""
+
+    def __init__(self, limit: int):
+        self.limit, self.nbytes, self.lock, self.results = limit, 0, threading.Lock(), OrderedDict()
+
+    def get(self, key: tuple) -> tuple | None:
+        with self.lock:
+            if key in self.results:
+                self.results.move_to_end(key)
+            return self.results.get(key)
+
+    def put(self, key: tuple, result: tuple):
+        with self.lock:
+            if key in self.results or 16 * nbytes(result) > self.limit:
+                return
+            self.results[key], self.nbytes = result, self.nbytes + nbytes(result)
+            while self.nbytes > self.limit:
+                self.nbytes -= nbytes(self.results.popitem(last=False)[1])
+
+
 class Reference:
-    """A task's model with its weights, its inputs by name of the draw, its expected outputs; filled in lazily, shared by a task's candidates."""
+    """A task's model with its weights, its inputs by name of the draw, its expected outputs; filled in lazily, shared by a task's candidates.
+
+    memory: bytes of the device; Fault for a task that needs more. Inputs are made again whenever they are needed, and what uses them may
+    change them, so that of a large task no more lies in memory at once than the contestant's inputs and outputs and as much here."""
 
     generating = threading.Lock()  # torch's default generators are global
 
-    def __init__(self, task: Task, device: str, key: bytes, keep_bytes: int = 1 << 30, precision: str = "fp32"):
-        self.task, self.device, self.key, self.keep_bytes = task, device, key, keep_bytes
+    def __init__(
+        self,
+        task: Task,
+        device: str,
+        key: bytes,
+        kept: Kept | None = None,
+        memory: float = math.inf,
+        precision: str = "fp32",
+    ):
+        self.task, self.device, self.key, self.kept, self.memory = task, device, key, kept or Kept(1 << 30), memory
         self.lock, self.timing_lock, self.timing = threading.Lock(), threading.Lock(), None
-        self.outputs, self.moves, self.plan, self.passes = {}, {}, None, None
+        self.moves, self.plan, self.passes = {}, None, None
         self.dtype, self.resident_lock, self.work = PRECISIONS[precision], threading.Lock(), None
+        self.like, self.scratch = (
+            None,
+            0,
+        )  # inputs and outputs on the meta device; most bytes that a forward takes beyond these
         self.names = {"__name__": "task"}
         exec(compile(task.source, task.name, "exec"), self.names)
         if device == "cpu":
@@ -104,6 +185,8 @@ class Reference:
                 (list(init[0]), init[1]) if keyword else ([], init) if isinstance(init, dict) else (list(init), {})
             )
             self.args, self.kwargs = cast(self.args, self.dtype), cast(self.kwargs, self.dtype)
+            self.sizes = self._sizes()
+            self.fit()
             self.seed = self._seed("weights")
             with torch.device(device):  # as the candidate's is built
                 self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
@@ -120,7 +203,35 @@ class Reference:
         seed = self.number(*name)
         torch.manual_seed(seed)
         random.seed(seed)
+        numpy.random.seed(seed % 2**32)
         return seed
+
+    def _sizes(self) -> list[int]:
+        """Bytes of the weights, the inputs and (of a large task) the outputs, as far as they can be told without computing anything."""
+        sizes = [0, 0, 0]
+        try:
+            with torch.device("meta"), torch.no_grad():
+                model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs)
+                sizes[0] = nbytes([*map(torch.Tensor.detach, [*model.parameters(), *model.buffers()])])
+                given = list(self.names["get_inputs"]())
+                sizes[1] = nbytes(given)
+                if 16 * sum(sizes) > self.memory:
+                    flatten(model(*given), outputs := [])
+                    sizes[2] = nbytes(outputs)
+        except Exception:  # noqa: BLE001 the task's own code: some of it needs values, which shows when it has them
+            pass
+        return sizes
+
+    def need(self) -> int:
+        """Bytes that an evaluation takes at least, on both sides together: inputs and outputs on each, the weights here, there and on their way."""
+        weights, inputs, outputs = self.sizes
+        return 3 * weights + 2 * (inputs + outputs + self.scratch) + ASIDE[self.device]
+
+    def fit(self):
+        if self.need() > self.memory:
+            here = "this GPU" if self.device == "cuda" else "this machine"
+            text = f"needs {self.need() / 2**30:.1f} GiB, {here} has {self.memory / 2**30:.1f}"
+            raise Fault(f"the task {self.task.name} {text}")
 
     def inputs(self, *name, how: str | None = None):
         """Fresh inputs of the draw `name`, the float ones among them moved by MOVES[how]. Fault when the task cannot make them."""
@@ -135,98 +246,122 @@ class Reference:
                 raise Fault(
                     f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}"
                 ) from error
-            return [self._move(v, how) for v in given]
+            constants = places(leaves(self.names))
+            return [self._move(v, how, constants) for v in given]
 
-    def _move(self, value, how):
+    def _move(self, value, how, constants):
         if isinstance(value, torch.Tensor):
             value = cast(value.detach().to(self.device), self.dtype)
-            if not how or not value.is_floating_point() or ((value == 0) | (value == 1)).all():  # flags
-                return value
+            value = value.clone() if places([value]) & constants else value  # else it would be changed
+            if (
+                not how
+                or not value.is_floating_point()
+                or all(((v == 0) | (v == 1)).all() for _, (v,) in pieces(value))
+            ):
+                return value  # also flags
             ordered = value.dim() == 1 and len(value) > 1 and (value.diff() >= 0).all()
-            return MOVES["stretch" if ordered else how](value)
-        return type(value)(self._move(v, how) for v in value) if isinstance(value, (list, tuple)) else value
+            value = value if dense(value) else value.clone()
+            for _, (part,) in pieces(value.as_strided((value.numel(),), (1,))):
+                MOVES["stretch" if ordered else how](part)
+            return value
+        return type(value)(self._move(v, how, constants) for v in value) if isinstance(value, (list, tuple)) else value
 
     def forward(self, inputs, seed: int, model: torch.nn.Module | None = None):
-        """(tree, output tensors, the inputs' tensors after the call): what a right candidate must give. Fault when the task fails."""
-        tensors, after = [], []
-        mine = copy.deepcopy(inputs)
+        """(tree, output tensors): what a right candidate must give. The inputs are then as the call left them. Fault when the task fails."""
+        model, tensors = model or self.model, []
         with torch.no_grad(), self.generating:
             torch.manual_seed(seed)
             try:
-                tree = flatten((model or self.model)(*mine), tensors)
+                tree = flatten(model(*inputs), tensors)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:  # noqa: BLE001 the task's own code
                 raise Fault(f"the task {self.task.name} fails: {type(error).__name__}: {error}") from error
-        flatten(mine, after)
-        return tree, [t.clone() for t in tensors], after
+            held = leaves([list(vars(m).values()) for m in model.modules()]) + [*model.parameters(), *model.buffers()]
+            held = places(held)  # the next call may write there
+            return tree, [
+                t.clone() if places([t]) & held or t.untyped_storage().nbytes() > 2 * t.nbytes else t for t in tensors
+            ]
 
     def doubts(self, inputs, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor | None]:
-        """How far the half-precision `outputs` are from those of the same model in fp32: a right candidate may lie on either side. None
-        for other outputs, or where the model does not work in fp32."""
-        if not any(t.dtype in HALF for t in outputs):
-            return [None] * len(outputs)
+        """How far `outputs` are from those of the same model in more precision: a right candidate may lie on either side. Of half precision
+        by value; of fp32, whose roundings depend on the order of sums, 16 times the root mean square, and only where that is little beside
+        the spread of the values. None for other outputs, or where the model does not work so or does not fit."""
+        unknown = [None] * len(outputs)
+        wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in outputs)), None)
+        if wide is None or 3 * self.need() > self.memory:
+            return unknown
         with self.generating:
-            model = copy.deepcopy(self.model).float()
+            model = copy.deepcopy(self.model).to(wide)
         try:
-            exact = self.forward(_widened(inputs), seed, model)[1]
+            exact = self.forward(_widened(inputs, wide), seed, model)[1]
         except Fault:
-            return [None] * len(outputs)
+            return unknown
         if [t.shape for t in exact] != [t.shape for t in outputs]:
-            return [None] * len(outputs)
+            return unknown
         pairs = zip(outputs, exact)
+        if wide == torch.float64:
+            return [_rounding(a, b) if a.dtype == torch.float32 else None for a, b in pairs]
         return [(a.float() - b.float()).abs().nan_to_num(0) if a.dtype in HALF else None for a, b in pairs]
 
     def control(self, draws: int, tolerance: float | None = None) -> str | None:
         """What passes for the right output in all of the correctness draws without any work: zeros, the mean, an input, the output on other
         inputs. None for a task that tells right from wrong."""
-        stale = self.expected("reference", 0)[1][1]
+        stale = self.expected("reference", 0, inputs=self.given("reference", 0))[1]
         left = None
         for draw in range(draws):
-            inputs, expected = self.expected("check", draw)
-            if expected is None:
+            if (inputs := self.given("check", draw)) is None:
                 continue
+            expected = self.expected("check", draw, inputs=inputs)[1]
             controls = {
-                "zeros": [torch.zeros_like(t) for t in expected[1]],
-                "their mean": [torch.full_like(t, _mean(t)) for t in expected[1]],
+                "zeros": [_constant(t, 0) for t in expected],
+                "their mean": [_constant(t, _mean(t)) for t in expected],
                 "the output for other inputs": stale,
             }
-            if all(t.numel() <= 1 for t in expected[1]):
+            if all(t.numel() <= 1 for t in expected):
                 del controls["their mean"]  # the answer itself
-            controls |= {f"input {i}": [t] for i, t in enumerate(leaves(inputs))}
+            del inputs  # as the model left them
+            controls |= {f"input {i}": [t] for i, t in enumerate(leaves(self.given("check", draw)))}
             passed = {
                 name
                 for name, outputs in controls.items()
-                if len(outputs) == len(expected[1])
-                and not any(mismatch(o, e, tolerance) for o, e in zip(outputs, expected[1]))
+                if len(outputs) == len(expected)
+                and not any(mismatch(o, e, tolerance) for o, e in zip(outputs, expected))
             }
             left = passed if left is None else left & passed
+            if not left:
+                return None
         return next((name for name in controls if name in left), None) if left else None
 
-    def expected(self, *name):
-        """(inputs, forward of them), the outputs cached where they fit. Draws named ("check", 2), ("check", 3).. have moved inputs where
-        the reference stays finite on them; the second is None where no move leaves it so."""
+    def given(self, *name):
+        """The inputs of a draw. Those of draws named ("check", 2), ("check", 3).. are moved where the reference stays finite on them; None
+        where no move leaves it so."""
+        if name[0] != "check" or name[1] < 2:
+            return self.inputs(*name)
         with self.lock:
-            key, seed = name, self.number("call", *name) % 2**31
-            moved = name[0] == "check" and name[1] >= 2
-            if moved and key not in self.moves:
-                self.moves[key] = next(
-                    (how for how in moves(name[1]) if self._bears(self.inputs(*name, how=how), seed)), None
+            if name not in self.moves:
+                seed = self.number("call", *name) % 2**31
+                self.moves[name] = next(
+                    (h for h in moves(name[1]) if self._bears(self.inputs(*name, how=h), seed)), None
                 )
-            inputs = self.inputs(*name, how=self.moves.get(key))
-            if moved and self.moves[key] is None:
-                return inputs, None
-            if key in self.outputs:
-                return inputs, self.outputs[key]
-            result = self.forward(inputs, seed)
-            if name[0] != "knockout" and sum(t.nbytes for t in result[1] + result[2]) <= self.keep_bytes:
-                self.outputs[key] = result
-            return inputs, result
+        return None if self.moves[name] is None else self.inputs(*name, how=self.moves[name])
+
+    def expected(self, *name, inputs):
+        """(tree, output tensors) of the model on the draw's `inputs`, which may be changed. Kept where they are small enough."""
+        key = (self.task.key, *name)
+        given = None if self.like else on_meta(inputs)
+        with self.lock:
+            result = self.kept.get(key) or self.forward(inputs, self.number("call", *name) % 2**31)
+        if given is not None:
+            self.like, self.sizes[1:] = (given, on_meta(result[1])), [nbytes(given), nbytes(result[1])]
+            self.fit()
+        if name[0] != "knockout":
+            self.kept.put(key, result)
+        return result
 
     def _bears(self, inputs, seed: int) -> bool:
         """Whether the task is made for such inputs."""
         try:
-            outputs = self.forward(inputs, seed)[1]
+            return all(finite(t) for t in self.forward(inputs, seed)[1])
         except Fault:
             return False
-        return all(t.isfinite().all() for t in outputs if t.is_floating_point())

@@ -10,9 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from kernelbench.reference import PRECISIONS, Reference
+from kernelbench.reference import PRECISIONS, Reference, nbytes
 from kernelbench.simulate import DEVICES
-from kernelbench.wire import leaves
 
 
 class Flops(TorchDispatchMode):
@@ -32,8 +31,7 @@ class Flops(TorchDispatchMode):
 
 def traffic(reference: Reference) -> int:
     """Bytes that one forward of the reference must move."""
-    inputs, (_, outputs, _) = reference.expected("reference", 0)
-    return sum(t.nbytes for t in [*leaves(inputs), *outputs, *reference.weights.values()])
+    return nbytes(reference.like) + nbytes(reference.weights)
 
 
 def peaks(device: str, simulated: str, precision: str) -> tuple[float, float]:

@@ -20,6 +20,7 @@ import torch
 MAX_MESSAGE = 8 << 20  # bytes of JSON either side accepts
 ALIGN = 256
 GRAIN = 2 << 20  # bytes that the GPU's driver allocates at least
+ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -144,17 +145,22 @@ class Shared:
         self.device, self.fds, self.pointers, self.memory, self.handle = device, [], [], torch.empty(0), None
         self.fill(tensors)
 
-    def fill(self, tensors: list[torch.Tensor]):
-        """Copies of `tensors` in the same memory; where that is too small, in new memory (the old one lives until `close`)."""
+    def lay(self, tensors: list[torch.Tensor]):
+        """Places for `tensors` in the same memory; where that is too small, in new memory (the old one lives until `close`)."""
         specs, offset = [], 0
         for t in tensors:
             stride = t.stride() if dense(t) else t.contiguous().stride()
             specs.append(_spec(t) | {"stride": list(stride), "offset": offset})
             offset += -(-t.numel() * t.element_size() // ALIGN) * ALIGN
         if max(offset, 1) > self.memory.numel():
-            self._allocate(max(offset, 2 * self.memory.numel(), GRAIN if self.device == "cuda" else ALIGN))
+            most = min(2 * self.memory.numel(), ARENA)
+            self._allocate(max(offset, most, GRAIN if self.device == "cuda" else ALIGN))
         self.spec = {"tensors": specs, "nbytes": self.memory.numel(), "handle": self.handle}
         self.tensors = [view(self.memory, spec) for spec in specs]
+
+    def fill(self, tensors: list[torch.Tensor]):
+        """Copies of `tensors` in these places."""
+        self.lay(tensors)
         for mine, given in zip(self.tensors, tensors):
             mine.copy_(given)
 

@@ -115,13 +115,13 @@ def test_skipped_calls_are_wrong(judged, body):
 
 def test_inputs_show_only_while_the_clock_runs(judged, monkeypatch):
     """When the contestant learns where they will lie there are zeros."""
-    seen, send = [], Contest._send
+    seen, ask = [], Contest._ask
 
-    def spy(contest, message, tensors, timeout):
-        seen.append((message["do"], any(bool(t.any()) for t in tensors)))
-        return send(contest, message, tensors, timeout)
+    def spy(contest, message, timeout):
+        seen.append((message["do"], any(bool(t.any()) for t in contest.arena.tensors)))
+        return ask(contest, message, timeout)
 
-    monkeypatch.setattr(Contest, "_send", spy)
+    monkeypatch.setattr(Contest, "_ask", spy)
     assert judged[0](HONEST)
     assert ("prepare", False) in seen and ("call", True) in seen
     assert not any(do == "block" for do, _ in seen)  # these are filled in by the clock
@@ -139,20 +139,19 @@ def test_static_outputs_are_copied_within_their_time(judged):
 
 
 def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, monkeypatch):
-    clock, seen, inputs = judged[0], [], Reference.inputs
+    clock, seen, block = judged[0], [], Contest._block
 
-    def spy(reference, *name, how=None):
-        seen.append(name)
-        return inputs(reference, *name, how=how)
+    def spy(contest, reference, plan, draws):
+        seen.extend(name for name, _ in draws)
+        return block(contest, reference, plan, draws)
 
     clocked = Contest.clocked
-    monkeypatch.setattr(Reference, "inputs", spy)
+    monkeypatch.setattr(Contest, "_block", spy)
     monkeypatch.setattr(
         Contest, "clocked", lambda contest, reference: [b for _ in range(2) for b in clocked(contest, reference)]
     )
     assert all(clock(HONEST))
-    timed = [name for name in seen if name[0] == "timed"]
-    assert len(timed) == len(set(timed)) > 300
+    assert len(seen) == len(set(seen)) > 300
 
 
 # What is known of a time

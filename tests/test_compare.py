@@ -170,7 +170,7 @@ def test_shapes_dtypes_and_devices():
 
 
 def test_the_place_is_right_in_every_chunk(monkeypatch):
-    monkeypatch.setattr(compare, "CHUNK", 4)
+    monkeypatch.setitem(compare.CHUNK, "cpu", 4)
     expected = torch.arange(4.0, 16.0).reshape(3, 4)
     output = expected.clone()
     output[2, 1] = 0

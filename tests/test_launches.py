@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from kernelbench import launches as launches_module
 from kernelbench.launches import Launches, _near
 from kernelbench.simulate import Launch
 
@@ -99,3 +100,32 @@ def test_a_kernel_that_copies_now_and_then_is_none_that_copies():
     launch(launches, lambda: o.copy_(x), x, o)
     launch(launches, lambda: o.copy_(x * 2), x, o)
     assert launches.report()["copies"] == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_large_tensors_are_treated_piece_by_piece(monkeypatch, turned):
+    """As the small ones are, down to the last value of the last piece; what held one value takes no memory."""
+    monkeypatch.setitem(launches_module.CHUNK, "cpu", 7)
+    monkeypatch.setitem(launches_module.LARGE, "cpu", 0)
+    x = torch.arange(60.0).reshape(5, 12)
+    o = torch.full((12, 5), 9.0).T if turned else torch.full((5, 12), 9.0)
+    launches = Launches("cpu", MINE)
+    launches.begin("copies", None, [], None)
+    launch(launches, lambda: o.copy_(x), x, o)
+    assert launches.report()["copies"] == ["chain"]
+    launches.begin("copies", None, [], None)
+    launch(launches, lambda: o[-1, -1].add_(1), x, o)
+    launch(launches, lambda: o.copy_(x), x, o)
+    assert launches.report()["copies"] == []
+    o.fill_(9.0)
+    launches.begin("noise", "chain", [], None)
+    launch(launches, lambda: o[-1, 3:].copy_(x[-1, 3:]), x, o)
+    assert (o[-1, 3:].abs() >= 10).all() and (o[:-1] == 9).all() and (o[-1, :3] == 9).all()
+    assert torch.equal(x, torch.arange(60.0).reshape(5, 12))
+    launches.begin("record", None, [], None)
+    launch(launches, lambda: o.copy_(x * 2), x, o)
+    launches.begin("swap", None, [], None)
+    launch(launches, lambda: (o.copy_(x * 3), x.mul_(0)), x, o)
+    assert torch.equal(o, 2 * x) and x[0, 1] == 1  # what it wrote then, and what was there where it wrote nothing
+    constant, varied = launches_module._kept(torch.full((5, 12), 3.0)), launches_module._kept(x)
+    assert not any(constant.stride()) and constant.shape == (5, 12) and torch.equal(varied, x)

@@ -8,7 +8,8 @@ import torch
 from gym import Gym, Job
 from kernelbench import Task
 from kernelbench.judge import Options
-from kernelbench.reference import Reference, perturb
+from kernelbench.process import Fault
+from kernelbench.reference import ASIDE, Kept, Reference, _rounding, perturb
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=25, build_s=25, call_s=15)}
@@ -99,6 +100,7 @@ TIED = torch_task(
 EMPTY = torch_task("empty", "return x * 2", inputs="torch.randn(0, 32)")
 SCALAR = torch_task("scalar", "return x * 2", inputs="torch.tensor(1.5)")
 STRIDED = torch_task("strided", "return x.T + 1", inputs="torch.randn(8, 32)[:, ::2]")
+CANCEL = torch_task("cancel", "return (x + 100).sum(-1) - 409600", inputs="torch.randn(64, 4096)")
 INIT, CALL = "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)", "return self.b(torch.relu(self.a(x)))"
 RIGHT, WRONG = "correct", "wrong"
 MEANING = {
@@ -147,6 +149,15 @@ MEANING = {
     "fp16: zeros": (HALF, solution(HALF, ("torch.softmax(x, -1)", "x * 0")), WRONG),
     "fp16: fp32 instead": (HALF, solution(HALF, ("torch.softmax(x, -1)", "torch.softmax(x.float(), -1)")), WRONG),
     "bf16": (BRAIN, solution(BRAIN, ("x * 1.7 + 0.3", "(x.float() * 1.7 + 0.3).bfloat16()")), RIGHT),
+    # sums of 409600, 0.03 apart from each other in fp32, of which 64 is left
+    "cancelled: summed in fp64": (CANCEL, solution(CANCEL, (".sum(-1)", ".double().sum(-1).float()")), RIGHT),
+    "cancelled: in another order": (
+        CANCEL,
+        solution(CANCEL, (".sum(-1)", ".view(-1, 64, 64).sum(1).flip(-1).cumsum(-1)[:, -1]")),
+        RIGHT,
+    ),
+    "cancelled: a little off": (CANCEL, solution(CANCEL, ("- 409600", "- 409602")), WRONG),
+    "cancelled: from bf16": (CANCEL, solution(CANCEL, ("(x + 100)", "(x + 100).bfloat16().float()")), WRONG),
     "bf16: wrong": (BRAIN, solution(BRAIN, ("1.7", "1.6")), WRONG),
     "empty": (EMPTY, solution(EMPTY), RIGHT),
     "0-dim": (SCALAR, solution(SCALAR), RIGHT),
@@ -338,30 +349,80 @@ def test_moved_inputs_by_hand():
     assert torch.equal(mirrored[0], 2 - 3 * plain[0]) and torch.equal(stretched[0], 3 * plain[0] + 0.5)
     assert torch.equal(mirrored[3][0], 2 - 3 * plain[3][0])
     assert torch.equal(mirrored[2], plain[2]) and mirrored[1] == plain[1] and mirrored[3][1] == "x"
-    assert torch.equal(reference.expected("check", 2)[0][0], mirrored[0])
-    assert torch.equal(reference.expected("check", 1)[0][0], reference.inputs("check", 1)[0])
+    assert torch.equal(reference.given("check", 2)[0], mirrored[0])
+    assert torch.equal(reference.given("check", 1)[0], reference.inputs("check", 1)[0])
+    (unit,) = (v for v in reference.inputs("check", 3, how="unit")[:1])
+    assert ((unit.abs() - 1).abs() < 0.05).all() and not torch.equal(unit, unit.sign())
 
 
 def test_moves_where_the_reference_stays_finite():
     for task, move in ((RELU, "mirror"), (LOG, "stretch"), (NEVER, None)):
         reference = Reference(task, "cpu", b"k" * 32)
-        inputs, expected = reference.expected("check", 2)
+        given = reference.given("check", 2)
         assert reference.moves[("check", 2)] == move
-        assert (expected is None) == (move is None)
-        assert torch.equal(inputs[0], reference.inputs("check", 2, how=move)[0])
+        assert (given is None) == (move is None)
+        assert move is None or torch.equal(given[0], reference.inputs("check", 2, how=move)[0])
     picky = torch_task("picky", "assert x.min() >= 0; return x", inputs="torch.rand(8)")
-    assert Reference(picky, "cpu", b"k" * 32).expected("check", 2)[1] is not None
+    assert Reference(picky, "cpu", b"k" * 32).given("check", 2) is not None
 
 
-def test_expected_outputs_are_kept_and_inputs_are_not_harmed():
+def test_expected_outputs_are_kept_and_inputs_made_again():
     reference = Reference(PLACE, "cpu", b"k" * 32)
-    inputs, (tree, outputs, after) = reference.expected("check", 0)
-    assert tree == {"t": 0} and torch.equal(outputs[0], 2 * inputs[0]) and torch.equal(after[0], 2 * inputs[0])
-    assert reference.expected("check", 0)[1][1][0] is outputs[0]
-    assert torch.equal(reference.expected("check", 0)[0][0], inputs[0])
-    small = Reference(PLACE, "cpu", b"k" * 32, keep_bytes=10)
-    first, second = (small.expected("check", 0)[1][1][0] for _ in range(2))
+    inputs = reference.given("check", 0)
+    tree, outputs = reference.expected("check", 0, inputs=inputs)
+    assert tree == {"t": 0} and torch.equal(inputs[0], outputs[0])  # as the model left them
+    assert torch.equal(outputs[0], 2 * reference.given("check", 0)[0])
+    again = reference.given("check", 0)
+    assert reference.expected("check", 0, inputs=again)[1][0] is outputs[0] and torch.equal(2 * again[0], outputs[0])
+    small = Reference(PLACE, "cpu", b"k" * 32, Kept(10))
+    first, second = (small.expected("check", 0, inputs=small.given("check", 0))[1][0] for _ in range(2))
     assert first is not second and torch.equal(first, second)
+
+
+def test_outputs_are_kept_up_to_a_limit_of_all_tasks_together():
+    """Of 16 kB a result of 1 kB is the largest; the oldest goes when the 17th comes, unless it was asked for since."""
+    kept = Kept(16 << 10)
+    result = lambda n: ({"t": 0}, [torch.zeros(n, dtype=torch.uint8)])  # noqa: E731
+    kept.put(("large",), result(1025))
+    for i in range(16):
+        kept.put((i,), result(1024))
+    assert kept.get(("large",)) is None and kept.get((0,)) and kept.nbytes == 16 << 10
+    kept.put((16,), result(1))
+    assert kept.get((0,)) and kept.get((1,)) is None and kept.get((16,)) and kept.nbytes == 15 * 1024 + 1
+
+
+BUFFERED = torch_task("buffered", "return torch.mul(x, 2, out=self.buffer)", "self.buffer = torch.empty(8, 32)")
+HIDDEN = torch_task("hidden", "return self.scale", "self.register_buffer('scale', torch.ones(3))")
+CONSTANT = torch_task("constant", "return x.mul_(2)", inputs="X", extra="X = torch.ones(4)")
+
+
+def test_what_the_next_forward_would_overwrite_is_copied():
+    for task in (BUFFERED, HIDDEN):
+        reference = Reference(task, "cpu", b"k" * 32)
+        (first,), (second,) = (reference.forward(reference.given("check", i), 0)[1] for i in range(2))
+        assert first.data_ptr() != second.data_ptr()
+    reference = Reference(CONSTANT, "cpu", b"k" * 32)
+    for _ in range(2):  # a constant of the task is not what its own model makes of it
+        assert reference.forward(reference.given("check", 0), 0)[1][0].tolist() == [2.0] * 4
+
+
+def test_a_task_that_does_not_fit_says_so(monkeypatch):
+    """1 GiB of inputs and 3 of outputs on each side, 256 KiB of weights here, there and on the way: told before anything is made of that size."""
+    task = torch_task(
+        "wide", "return self.a(x), x, x", "self.a = nn.Linear(256, 256, bias=False)", "torch.randn(1 << 20, 256)"
+    )
+    monkeypatch.setitem(ASIDE, "cpu", 1 << 26)
+    need = 8 * 2**30 + 3 * 2**18 + 2**26
+    assert Reference(task, "cpu", b"k" * 32, memory=need).need() == need
+    with pytest.raises(Fault, match=r"the task wide needs 8\.1 GiB, this machine has 5\.0"):
+        Reference(task, "cpu", b"k" * 32, memory=5 * 2**30)
+    values = (("return self.a(x)", "assert x.sum().item(); return self.a(x)"), ("1 << 20", "1 << 10"))
+    secret = Task("secret", instead(task.source, *values))
+    reference = Reference(
+        secret, "cpu", b"k" * 32, memory=2**26 + 7 * 2**20
+    )  # what it returns is not known before it runs
+    with pytest.raises(Fault, match="the task secret needs"):
+        reference.expected("check", 0, inputs=reference.given("check", 0))
 
 
 def test_sizes_without_a_gpu():
@@ -372,6 +433,19 @@ def test_sizes_without_a_gpu():
         "width", init="self.layer = nn.Linear(args[0], 2)", args="[width]", extra="width = 4096\nSMALL = {'width': 3}"
     )
     assert Reference(width, "cpu", b"k" * 32).model.layer.weight.shape == (2, 3)
+
+
+def test_roundings_by_hand():
+    """Values of spread 1: errors of 1e-3 make 0.016; of more than 1/200 they are something else."""
+    a = torch.tensor([1.0, -1.0] * 50)
+    assert _rounding(a, a.double() + 1e-3)[0].item() == pytest.approx(0.016, rel=1e-3)
+    assert _rounding(a, a.double() + 6e-3) is None and _rounding(a + 1e3, a.double() + 1e3 + 6e-3) is None
+    assert _rounding(a, torch.where(a > 0, torch.inf, a.double()))[0].item() == 0.0
+    assert _rounding(torch.ones(5), torch.ones(5, dtype=torch.float64) + 1e-7) is None  # no spread
+    drawn = torch_task("drawn", "return x * torch.rand(x.shape, dtype=x.dtype)")
+    reference = Reference(drawn, "cpu", b"k" * 32)
+    (output,) = reference.forward(reference.given("check", 0), 5)[1]
+    assert reference.doubts(reference.given("check", 0), 5, [output]) == [None]
 
 
 def test_perturbed_by_value_shape_and_occurrence():

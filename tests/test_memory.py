@@ -1,0 +1,137 @@
+"""How much a large task takes: by the tensors that the referee sees, and on a GPU by what the driver says of both sides."""
+
+import collections
+import weakref
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+import selfjudge
+from gym import Gym, Job, reference_code
+from kernelbench import Task, compare, contest, judge
+from kernelbench.contest import Contest
+from kernelbench.judge import Options, Referee
+from kernelbench.process import Stop
+from kernelbench.reference import Reference
+
+LARGE = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(ROWS, 1024)]
+
+def get_init_inputs():
+    return []
+"""
+ROWS = 256
+TASK = Task("large", LARGE.replace("ROWS", str(ROWS)))
+ONE = 4 * ROWS * 1024  # bytes of the input, and of the output
+
+
+class Held(TorchDispatchMode):
+    """Counts the bytes of all memory that tensors seen in this process lie in, shared memory too: `most` at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.owners, self.now, self.most = collections.Counter(), 0, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for t in tree_leaves(out):
+            if isinstance(t, torch.Tensor) and t.device.type != "meta" and t.nbytes > 1 << 12:
+                memory = t.untyped_storage()
+                self.change(memory._cdata, memory.nbytes(), 1)
+                weakref.finalize(t, self.change, memory._cdata, memory.nbytes(), -1)
+        return out
+
+    def change(self, place: int, nbytes: int, by: int):
+        before = self.owners[place]
+        self.owners[place] += by
+        self.now += nbytes * (bool(self.owners[place]) - bool(before))
+        self.most = max(self.most, self.now)
+
+
+@pytest.fixture(scope="module")
+def referee():
+    referee = Referee("cpu", b"key", Options(any_code=True, call_s=20, cache=0.0, memory_gib=1e-6))
+    yield referee
+    referee.close()
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setitem(compare.CHUNK, "cpu", 1 << 12)
+    monkeypatch.setattr(contest, "PIECES", 64)
+    monkeypatch.setattr(judge, "ARENA", 0)  # no arena is small enough to be kept for the next contestant
+
+
+def test_the_meter():
+    x = torch.ones(4, ONE // 16)
+    with Held() as held:
+        x = x + 1
+        y = x[1:] * 2
+        del y
+        z = x * 2 + 1
+    assert held.most == 3 * ONE and held.now == 2 * ONE and len(z) == 4
+    with Held() as held:
+        assert compare.mismatch(x.T, x.T) is None
+    assert held.most < 1.3 * ONE
+
+
+def test_two_inputs_and_two_outputs_lie_in_memory(referee):
+    """The shared input and the contestant's output (of which the referee reads a copy without a GPU), the same input made again and the
+    output that it should give: 2 x (input + output), and a tenth for what is compared at once."""
+    with Held() as held:
+        verdict = referee.judge(TASK, reference_code(TASK))
+    assert verdict.status == "correct" and verdict.message == ""
+    assert verdict.memory == {"weights": 0, "inputs": ONE, "outputs": ONE}
+    assert 4 * ONE <= held.most < 4.4 * ONE
+
+
+def timed(referee, folder, code: str):
+    reference = Reference(TASK, "cpu", b"key", referee.kept)
+    with Contest(referee, str(folder), code, "ModelNew") as contestant:
+        contestant.load()
+        contestant.build(reference)
+        contestant.check(reference, "check", 0)
+        plan = contestant._plan(reference)
+        contestant._prepare(plan)
+        return plan, contestant._blocks(reference, plan, [], 3)
+
+
+def test_large_forwards_are_timed_one_by_one(referee, tmp_path):
+    with Held() as held:
+        plan, blocks = timed(referee, tmp_path, reference_code(TASK))
+    assert (plan.calls, plan.ahead) == (1, False)
+    assert [(len(block.events), block.checks) for block in blocks] == [(1, [])] * 3
+    assert 4 * ONE <= held.most < 4.4 * ONE
+
+
+LATE = LARGE.replace("class Model(", "class ModelNew(").replace(
+    "        return torch.relu(x)",
+    """        self.calls = getattr(self, "calls", 0) + 1
+        return torch.relu(x) if self.calls == 1 else torch.cat([torch.relu(x[:-1]), x[-1:]])""",
+)
+
+
+def test_all_of_a_large_output_is_checked(referee, tmp_path):
+    with pytest.raises(Stop, match="In a timed call .* values are wrong"):
+        timed(referee, tmp_path, LATE.replace("ROWS", str(ROWS)))
+
+
+@pytest.mark.gpu
+def test_both_sides_together_on_a_gpu():
+    """KernelBench's level1/19 in all but its size: input and output of 6 GiB each. Counted by the driver: contexts, workspaces and all."""
+    task = Task("large", LARGE.replace("ROWS", str(6 << 18)))
+    used = selfjudge.Used()
+    with Gym("cuda", gpus=[0], workers=1, seed=1, any_code=True) as gym:
+        verdict = gym.evaluate([Job(task, reference_code(task))])[0]
+    assert verdict.status == "correct", verdict.message
+    assert 24 * 2**30 < used.peak() < 2.2 * 12 * 2**30
+    assert verdict.speedup == pytest.approx(1.0, abs=0.03)
