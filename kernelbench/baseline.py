@@ -87,7 +87,7 @@ class Baseline:
 
     def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
         """The reference's contestant stays, and the longest unused one goes where there are many or memory gets scarce."""
-        if 32 * reference.sizes[0] > self.referee.room.total:  # large weights make room for others
+        if self.large(reference):
             stack.close()
             return
         with self.lock:
@@ -96,6 +96,17 @@ class Baseline:
             if len(self.residents) > self.options.residents or self._full():
                 old.append(self.residents.popitem(last=False)[1])
         for stack, _ in old:
+            stack.close()
+
+    def large(self, reference: Reference) -> bool:
+        """Whether residents would be in the way of this task."""
+        return 4 * reference.need() > self.referee.room.total
+
+    def clear(self):
+        """No resident but those at work."""
+        with self.lock:
+            idle, self.residents = self.residents, OrderedDict()
+        for stack, _ in idle.values():
             stack.close()
 
     def _full(self) -> bool:
@@ -110,10 +121,7 @@ class Baseline:
             try:
                 return self._again(reference)
             except Stop:  # the others may have taken its memory
-                with self.lock:
-                    others, self.residents = self.residents, OrderedDict()
-                for stack, _ in others.values():
-                    stack.close()
+                self.clear()
             try:
                 return self._again(reference)
             except Stop as stop:

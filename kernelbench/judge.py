@@ -253,6 +253,8 @@ class Referee:
             self._revive()
             reference = self._reference(task)
             with self.room.take(reference.need()), self.private_folder() as folder:
+                if self.baseline.large(reference):
+                    self.baseline.clear()
                 try:
                     self._judge(verdict, reference, code, folder)
                 finally:

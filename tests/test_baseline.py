@@ -87,6 +87,18 @@ def test_the_longest_unused_residents_go(referee):
     assert all(not contest.process.dead for _, contest in referee.baseline.residents.values())
 
 
+def test_residents_go_before_a_large_task_and_it_leaves_none(referee, events, monkeypatch):
+    small, large = (Task(name, f"{TASK.source}\n# {name}\n") for name in ("small", "large"))
+    assert referee.judge(small, FUSED).status == "correct" and small.key in referee.baseline.residents
+    need = referee._reference(large).need
+    monkeypatch.setattr(referee._reference(large), "need", lambda: referee.room.total // 3)
+    events.clear()
+    assert referee.judge(large, FUSED).status == "correct" and not referee.baseline.residents
+    names = [event[:2] for event in events]
+    assert names.count(("clocked", "Model")) == 2 == names.count(("__enter__", "Model"))  # each in a process of its own
+    assert names[0] == ("__exit__", "Model") and 4 * need() < referee.room.total
+
+
 def test_a_time_on_disk_is_shown_and_mended_but_never_used(referee):
     folder, task = referee.options.times, Task("kept", f"{TASK.source}\n# kept\n")
     facts = times.about(task, referee.name, referee.options)
