@@ -261,7 +261,7 @@ class Reference:
         the spread of the values. None for other outputs, or where the model does not work so or does not fit."""
         unknown = [None] * len(outputs)
         wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in outputs)), None)
-        if wide is None or 3 * self.need() > self.memory:
+        if wide is None or 8 * self.need() > self.memory:
             return unknown
         with self.generating:
             model = copy.deepcopy(self.model).to(wide)
