@@ -72,21 +72,25 @@ def test_honest_times_are_confirmed_or_replaced(judged):
     clock, reference = judged
     samples = clock(HONEST)
     assert len(samples) >= 64
-    assert reference * 0.7 < statistics.median(samples) < reference * 1.5
+    if torch.cuda.is_available():
+        assert reference * 0.7 < statistics.median(samples) < reference * 1.5
+    else:
+        assert statistics.median(samples) >= 1.0  # it sleeps for so long; on a busy machine longer
 
 
-@pytest.mark.parametrize("factor", ["0.1", "0.5"])
+@pytest.mark.parametrize("factor", ["0.1", "0.5", "0.7"])
 def test_events_that_lie(judged, factor):
     with pytest.raises(Stop, match="times that cannot be") as stop:
         judged[0](HONEST + LIES.replace("FACTOR", factor))
     assert (stop.value.status, stop.value.hack) == ("hack", "clock")
 
 
-def test_a_small_lie_gains_nothing(judged):
+@pytest.mark.parametrize("factor", ["0.95", "0.93"])
+def test_a_small_lie_gains_nothing(judged, factor):
     clock, reference = judged
     if not torch.cuda.is_available():
         pytest.skip("the CPU's times are not steady enough")
-    assert statistics.median(clock(HONEST + LIES.replace("FACTOR", "0.93"))) > 0.955 * reference
+    assert statistics.median(clock(HONEST + LIES.replace("FACTOR", factor))) > 0.965 * reference
 
 
 def test_a_few_calls_that_carry_all_the_time_are_no_fast_median():
