@@ -15,7 +15,7 @@ from kernelbench.wire import leaves
 
 
 class Launches:
-    """Counts launches while `watch` is active. path: the candidate's file; a launch is its own if the kernel's code lies there."""
+    """Counts launches while `watch` is active. path: the candidate's file; whose a launch is says where the kernel's code lies."""
 
     def __init__(self, device: str, path: str):
         self.device, self.path = device, path
@@ -35,7 +35,7 @@ class Launches:
 
     def around(self, launch, run):
         """Every Triton launch of a forward passes here."""
-        own = launch.own_file == self.path
+        own = simulate.is_own(launch.own_file, self.path)
         codes = self.codes.setdefault(launch.name, [])
         if launch.code not in codes:
             codes.append(launch.code)

@@ -188,13 +188,13 @@ class Reference:
         the reference stays finite on them; the second is None where no move leaves it so."""
         with self.lock:
             key, seed = name, self.number("call", *name) % 2**31
-            moved = name[0] == "check" and name[1] >= 2
-            if moved and key not in self.moves:
-                self.moves[key] = next(
+            draw, moved = name[:2], name[0] == "check" and name[1] >= 2
+            if moved and draw not in self.moves:
+                self.moves[draw] = next(
                     (how for how in moves(name[1]) if self._bears(self.inputs(*name, how=how), seed)), None
                 )
-            inputs = self.inputs(*name, how=self.moves.get(key))
-            if moved and self.moves[key] is None:
+            inputs = self.inputs(*name, how=self.moves.get(draw))
+            if moved and self.moves[draw] is None:
                 return inputs, None
             if key in self.outputs:
                 return inputs, self.outputs[key]

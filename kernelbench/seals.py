@@ -10,8 +10,9 @@ import time
 import types
 
 import torch
-from torch.overrides import _len_torch_function_stack
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from kernelbench import launches, simulate, wire
 
@@ -53,6 +54,8 @@ def seal(*places):
         launches.watch,
     ]
     places += [
+        DeviceContext,
+        torch,
         torch.Tensor,
         torch.nn.Module,
         torch.cuda,
@@ -68,7 +71,7 @@ def seal(*places):
         for name, value in vars(place).items()
         if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
-    depth = _len_torch_function_stack()
+    known_modes = _modes()
 
     def changed() -> str | None:
         for place, now, name, value, code in known:
@@ -76,9 +79,21 @@ def seal(*places):
                 return f"{place.__name__}.{name}"
         if sys.getprofile() or sys.gettrace():
             return "the interpreter's profile or trace function"
-        return "a mode of torch" if _len_torch_function_stack() != depth else None
+        return "a mode of torch" if _modes() != known_modes else None
 
     return changed
+
+
+def _modes() -> list:
+    """What sees every call of torch; the default device, which anybody may set, aside."""
+    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]
+    return [mode for mode in modes if type(mode) is not DeviceContext]
+
+
+def no_more_hooks(event: str, args: tuple) -> None:
+    """An audit hook that lets no other be added: it would run whenever memory is made or a file opened, and could not be seen."""
+    if event == "sys.addaudithook":
+        raise RuntimeError
 
 
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
@@ -91,7 +106,7 @@ class Poison(TorchDispatchMode):
 
     def __init__(self, device: str):
         super().__init__()
-        self.generators = {"cpu": torch.Generator(), device: torch.Generator(device)}
+        self.generators = {"cpu": torch.Generator(), "cuda": torch.Generator(device)}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -105,10 +120,10 @@ class Poison(TorchDispatchMode):
 
     def _fill(self, out: torch.Tensor):
         generator, large = self.generators[out.device.type], out.nbytes > 1 << 28
-        if out.device.type == "cpu" and large:  # pages that nobody touches cost nothing
+        if generator.device.type == "cpu" and large:  # pages that nobody touches cost nothing
             return
         if (
-            out.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+            generator.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
         ):  # random numbers have no place in a graph
             return
         if out.dtype in _FLOATS | _INTEGERS and large:  # one number everywhere is had sooner
