@@ -80,6 +80,7 @@ class Contestant:
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
         self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
+        self.streams = []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
@@ -152,7 +153,8 @@ class Contestant:
         torch.manual_seed(message["seed"])
         with contextlib.ExitStack() as patches:
             if weights:
-                for name in ("__setattr__", "register_buffer", "register_parameter"):
+                known = isinstance(self.cls, type) and issubclass(self.cls, torch.nn.Module)
+                for name in ("__setattr__", "register_buffer", "register_parameter") if known else ():
                     patches.enter_context(mock.patch.object(self.cls, name, registering(getattr(self.cls, name))))
                 for name in [n for n in vars(torch.nn.init) if n.endswith("_") and not n.startswith("_")]:
                     patched = initialising(getattr(torch.nn.init, name))
@@ -186,11 +188,22 @@ class Contestant:
                 trees, sent = [flatten(self.model(*inputs), tensors)], tensors
                 torch.cuda.synchronize()
         self.last = tensors  # alive, so that only a buffer that is used again lies there
+        self.launches.end(sent)
         return self._outputs(trees, sent, reply | self.launches.report())
 
     def do_prepare(self, message, fds):
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        if self.device == "cuda" and not self.streams:
+            self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
+        return {}, []
+
+    def do_settle(self, message, fds):
+        """Right before the clock starts: the GPU has nothing to do, and no destructor is due."""
+        gc.collect()
+        gc.disable()
+        if self.device == "cuda":
+            torch.cuda.synchronize()
         return {}, []
 
     def do_block(self, message, fds):
@@ -205,6 +218,10 @@ class Contestant:
         taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
         if self.device == "cuda":
             torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
+            awake = torch.cuda.Event()
+            awake.record()
+            for stream in self.streams:  # nor may work on another stream begin before that
+                stream.wait_event(awake)
         marks[0].record()
         for i, given in enumerate(calls):
             torch.manual_seed(message["seed"] + i)

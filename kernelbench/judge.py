@@ -370,7 +370,9 @@ class Referee:
         that only copied in all draws but the first, which may tune kernels."""
 
         def draws(*again):
-            order = [0, *range(2, self.options.draws), 1][: self.options.draws]  # the last, which a simulation times, is the task's own
+            order = [0, *range(2, self.options.draws), 1][
+                : self.options.draws
+            ]  # the last, which a simulation times, is the task's own
             modes = {0: "count", 1: "record"}
             names = [("check", i, *again) for i in order]
             replies = [r for n in names if (r := contest.check(reference, *n, mode=modes.get(n[1], "copies")))]

@@ -138,7 +138,13 @@ def instructions(machine: str) -> bytes | None:
         program += [(JUMP_EQ, 0, 1, number), deny]
     program += [(JUMP_EQ, 0, 1, IGNORED[machine == "aarch64"]), (RETURN, 0, 0, ERRNO)]
     program += [(JUMP_EQ, 0, 1, CLONE3), (RETURN, 0, 0, ERRNO | errno.ENOSYS)]
-    program += [(JUMP_EQ, 0, 4, clone), (LOAD, 0, 0, 16), (JUMP_SET, 1, 0, NEW_NAMESPACES), (JUMP_SET, 1, 0, CLONE_THREAD), deny]
+    program += [
+        (JUMP_EQ, 0, 4, clone),
+        (LOAD, 0, 0, 16),
+        (JUMP_SET, 1, 0, NEW_NAMESPACES),
+        (JUMP_SET, 1, 0, CLONE_THREAD),
+        deny,
+    ]
     return b"".join(struct.pack("HBBI", *line) for line in [*program, (RETURN, 0, 0, ALLOW)])
 
 

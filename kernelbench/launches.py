@@ -3,7 +3,7 @@
 Three tests, each one forward on inputs of its own. "noise": what one kernel would have changed becomes random; where the output stays right
 the kernel is launched for show. "swap": what every kernel of the candidate wrote becomes what it wrote on other inputs, which looks like
 any other result; where the output stays right none of them matters. "record" and "copies": a kernel that only repeats what another tensor
-of the forward holds, bit by bit, is no work of its own. Runs beside the candidate, so what it finds is a claim.
+of the forward holds, up to the tolerance, is no work of its own, nor are kernels whose source the forward returns in the end. Runs beside the candidate, so what it finds is a claim.
 """
 
 import math
@@ -11,6 +11,7 @@ import math
 import torch
 
 from kernelbench import simulate
+from kernelbench.compare import mismatch
 from kernelbench.wire import leaves
 
 
@@ -21,10 +22,16 @@ class Launches:
         self.device, self.path = device, path
         self.codes: dict[str, list] = {}  # name -> the code objects that bear it
         self.written: dict[tuple[str, int], list] = {}  # (kernel, number of the launch) -> tensors as it left them
+        self.sizes: set[int] = set()  # numbers of elements of the outputs
         self.begin("count", None, [], None)
 
     def begin(self, mode: str, kernel: str | None, inputs, model):
-        self.mode, self.kernel, self.counts, self.copies = mode, kernel, {}, {}
+        self.mode, self.kernel, self.counts = mode, kernel, {}
+        self.trail: list[tuple[str, bool]] = []  # own launches: the kernel, whether it was a copy
+        self.made, self.others = (
+            set(),
+            [],
+        )  # storages that own kernels wrote to; what they took from others, and the launches before that
         if mode == "record":
             self.written = {}
         given = [
@@ -62,13 +69,25 @@ class Launches:
                 s for s, c in zip(launch.tensors, changed) if not c and s.untyped_storage().data_ptr() not in self.given
             ]
             outputs = [(t, old) for t, old, c in zip(launch.tensors, before, changed) if c]
+            for s in sources:
+                if s.numel() in self.sizes and s.untyped_storage().data_ptr() not in self.made and len(self.others) < 8:
+                    self.others.append((s.clone(), len(self.trail)))
+            self.made |= {t.untyped_storage().data_ptr() for t, _ in outputs}
             copy = bool(outputs) and all(any(_repeats(t, old, s) for s in sources) for t, old in outputs)
-            self.copies[kernel] = self.copies.get(kernel, True) and copy
+            self.trail.append((kernel, copy))
         return None
+
+    def end(self, outputs: list[torch.Tensor]):
+        """After the forward: where all its outputs were there before some launch, that launch and the later ones were for nothing."""
+        there = [next((at for s, at in self.others if _alike(o.reshape(-1), s.reshape(-1))), None) for o in outputs]
+        if outputs and None not in there:
+            self.trail = [(kernel, copy or at >= max(there)) for at, (kernel, copy) in enumerate(self.trail)]
+        self.sizes, self.others = {o.numel() for o in outputs}, []
 
     def report(self) -> dict:
         counts = [[kernel, own, n] for (kernel, own), n in self.counts.items()]
-        return {"launches": counts, "copies": [kernel for kernel, copy in self.copies.items() if copy]}
+        working = {kernel for kernel, copy in self.trail if not copy}
+        return {"launches": counts, "copies": sorted({kernel for kernel, _ in self.trail} - working)}
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -85,10 +104,16 @@ def _near(t: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 
 def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
-    """Whether all that was written to t stands at the same places of `source`."""
-    if t.numel() != source.numel() or t.dtype != source.dtype:
-        return False
-    return bool((_equal(t.reshape(-1), source.reshape(-1)) | _equal(t, old).reshape(-1)).all())
+    """Whether all that was written to t stands at the same places of `source`, or in the same order where it has no more than that."""
+    changed = ~_equal(t, old).reshape(-1)
+    if t.numel() == source.numel():
+        source = source.reshape(-1)[changed]
+    return _alike(t.reshape(-1)[changed], source.reshape(-1))
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether flat a would pass for b, whatever its dtype."""
+    return a.numel() == b.numel() and not mismatch(a.to(b.dtype), b)
 
 
 def _noise(t: torch.Tensor) -> torch.Tensor:

@@ -3,6 +3,7 @@ they are. Neither is proof against code that runs beside them; what the referee 
 
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -71,17 +72,33 @@ def seal(*places):
         for name, value in vars(place).items()
         if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
-    known_modes = _modes()
+    modes, threads, hooks = _modes(), set(sys._current_frames()), _hooks()
 
     def changed() -> str | None:
         for place, now, name, value, code in known:
             if now.get(name) is not value or (code is not None and value.__code__ is not code):
                 return f"{place.__name__}.{name}"
-        if sys.getprofile() or sys.gettrace():
-            return "the interpreter's profile or trace function"
-        return "a mode of torch" if _modes() != known_modes else None
+        if _hooks() != hooks:
+            return "what the interpreter calls by itself (profile and trace functions, handlers of signals)"
+        if any(not _of_torch(frame) for ident, frame in sys._current_frames().items() if ident not in threads):
+            return "what runs beside the forward (a thread that goes on after it)"
+        return "a mode of torch" if _modes() != modes else None
 
     return changed
+
+
+def _hooks() -> list:
+    tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []  # Python 3.12
+    return [sys.getprofile(), sys.gettrace(), *tools, *map(signal.getsignal, sorted(signal.valid_signals()))]
+
+
+def _of_torch(frame: types.FrameType | None) -> bool:
+    """Whether a thread was started by torch (Inductor's compilation has one)."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(os.path.dirname(torch.__file__)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _modes() -> list:

@@ -201,8 +201,12 @@ class Meter(TorchDispatchMode):
         if interpret.traffic is not interpret.IDLE:
             raise NotTriton(f"a kernel cannot call {func}")
         if func.namespace not in _NAMESPACES:  # somebody's own operator is what it consists of
+            known = sum(kernel["launches"] for kernel in self.kernels)
             with _inside(self):
-                return func.redispatch(_CPU, *args, **(kwargs or {}))
+                out = func.redispatch(_CPU, *args, **(kwargs or {}))
+            if known == sum(kernel["launches"] for kernel in self.kernels):
+                raise Unsupported(f"the operator {func} has no simulated time")
+            return out
         out = func(*args, **(kwargs or {}))
         if not _busy and not _free(func) and (self.copied is None or args[0] is not self.copied):
             self.add(func._schema.name, self.device.seconds(*_torch_traffic(func, args, kwargs or {}, out)))

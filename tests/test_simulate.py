@@ -454,7 +454,11 @@ def closures_errors_and_what_is_unsupported():
         with pytest.raises(simulate.Unsupported, match=text):
             odd_kernel[(1,)](x, kind)
     y, z = torch.zeros(4), torch.zeros(4)
-    for kind, text in (("function", "global variable spend"), ("handle", "no attribute 'handle'"), ("torch", "cannot call aten.add")):
+    for kind, text in (
+        ("function", "global variable spend"),
+        ("handle", "no attribute 'handle'"),
+        ("torch", "cannot call aten.add"),
+    ):
         with pytest.raises(interpret.NotTriton, match=text):
             clock(lambda: cheats[kind][(1,)](y, SideEffect(y, z) if kind == "torch" else z))  # noqa: B023
     assert not z.any() and not issubclass(interpret.NotTriton, Exception)
@@ -505,9 +509,17 @@ def outputs_are_copied_for_nothing_but_nothing_else_is():
 
 @check
 def cuda_is_this_memory():
-    assert torch.ones(3, device="cuda").device.type == "cpu" and torch.ones(3).is_cuda
+    x = torch.ones(3, device="cuda")
+    assert x.is_cuda and x.device == torch.device("cuda:0") and x.get_device() == 0 and x.to(x.device).numpy().sum() == 3
+    with torch.device("cuda"):
+        assert torch.equal(torch.ones(3), x) and torch.equal(torch.arange(1.0, 2.0, device=x.device), x[:1])
+    with torch.device("meta"):
+        assert torch.ones(3).is_meta
+    with torch.cuda.stream(torch.cuda.Stream()) as stream, torch.cuda.device_of(x):
+        torch.cuda.current_stream().wait_event(torch.cuda.Event().record(stream))
+        x.record_stream(stream)
     assert torch.ones(3).to("cuda", torch.float16).dtype == torch.float16
-    assert torch.nn.Linear(2, 2, device=torch.device("cuda:0")).cuda().to("cuda").weight.device.type == "cpu"
+    assert torch.nn.Linear(2, 2, device=torch.device("cuda:0")).cuda().to("cuda").weight.is_cuda
     assert triton.runtime.driver.active.get_current_device() == 0
     assert torch.cuda.get_device_properties("cuda").multi_processor_count == 132
     with torch.cuda.device(0):
