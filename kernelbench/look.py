@@ -57,7 +57,7 @@ NAMES = {
     "asyncio.subprocess os.fork os.forkpty os.kill os.killpg os.system os.popen os._exit os.setsid os.setpgid os.setpgrp os.dup "
     "os.dup2 os.pidfd_open os.setns os.unshare os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp os.execvpe os.spawnl "
     "os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve os.spawnvp os.spawnvpe os.posix_spawn os.posix_spawnp",
-    "patch": "unittest.mock.patch sys.meta_path sys.path_hooks torch.nn.modules.module.register_module_forward_hook "
+    "patch": "unittest.mock.patch sys.meta_path sys.path_hooks torch._C._dispatch_library torch.nn.modules.module.register_module_forward_hook "
     "torch.nn.modules.module.register_module_forward_pre_hook",
     "subclass": "torch.Tensor._make_subclass torch.Tensor._make_wrapper_subclass torch.utils._python_dispatch torch._C.DisableTorchFunction "
     "torch._C.DisableTorchFunctionSubclass torch._C._DisableTorchDispatch torch._C._ExcludeDispatchKeyGuard",

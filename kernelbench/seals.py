@@ -1,6 +1,7 @@
 """Two things that a contestant does to be hard to fool from inside its own process: memory that holds nothing, and functions that stay what
 they are. Neither is proof against code that runs beside them; what the referee believes does not rest on them alone."""
 
+import _signal
 import json
 import os
 import signal
@@ -11,11 +12,12 @@ import time
 import types
 
 import torch
+from torch.library import _impls
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from kernelbench import launches, simulate, wire
+from kernelbench import interpret, launches, simulate, wire
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -24,6 +26,8 @@ _FUNCTIONS = (
     types.GetSetDescriptorType,
     type,
 )
+_TORCHS = ("aten/", "prim/", "prims/")  # names of operators with an implementation in Python: library/operator/device
+_USED = "manual_seed device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad"  # of torch, around a forward
 _MUTABLE = {"around"}  # names that change by themselves
 
 
@@ -48,7 +52,10 @@ def seal(*places):
         wire.Channel,
         wire.Opened,
         wire.Shared,
+        interpret,
+        interpret.Traffic,
         simulate,
+        simulate.Device,
         simulate.Meter,
         launches,
         launches.Launches,
@@ -56,7 +63,6 @@ def seal(*places):
     ]
     places += [
         DeviceContext,
-        torch,
         torch.Tensor,
         torch.nn.Module,
         torch.cuda,
@@ -72,12 +78,27 @@ def seal(*places):
         for name, value in vars(place).items()
         if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
-    modes, threads, hooks = _modes(), set(sys._current_frames()), _hooks()
+    known += [(torch, vars(torch), name, vars(torch)[name], None) for name in _USED.split()]
+    modes, threads, hooks, figures, kernels = (
+        _modes(),
+        set(sys._current_frames()),
+        _hooks(),
+        repr(simulate.DEVICES),
+        set(_impls),
+    )
 
     def changed() -> str | None:
         for place, now, name, value, code in known:
             if now.get(name) is not value or (code is not None and value.__code__ is not code):
                 return f"{place.__name__}.{name}"
+        if repr(simulate.DEVICES) != figures:
+            return "the simulated device"
+        if own := [
+            name
+            for name in (_impls - kernels if len(_impls) > len(kernels) else ())
+            if name.startswith(_TORCHS) and not name.endswith("/Meta")
+        ]:
+            return f"the operator {own[0]}"
         if _hooks() != hooks:
             return "what the interpreter calls by itself (profile and trace functions, handlers of signals)"
         if any(not _of_torch(frame) for ident, frame in sys._current_frames().items() if ident not in threads):
@@ -89,7 +110,7 @@ def seal(*places):
 
 def _hooks() -> list:
     tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []  # Python 3.12
-    return [sys.getprofile(), sys.gettrace(), *tools, *map(signal.getsignal, sorted(signal.valid_signals()))]
+    return [sys.getprofile(), sys.gettrace(), *tools, *map(_signal.getsignal, range(1, signal.NSIG))]
 
 
 def _of_torch(frame: types.FrameType | None) -> bool:

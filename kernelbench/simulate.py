@@ -352,7 +352,8 @@ def install() -> None:
     Autotuner.do_bench = property(lambda self: _rank)
     triton.runtime.driver.set_active(_Driver())
     torch.Tensor.is_cuda = property(lambda self: True)
-    torch.Tensor.device = property(lambda self: _CUDA)
+    home = torch._C.TensorBase.device.__get__
+    torch.Tensor.device = property(lambda self: _CUDA if (device := home(self)).type == "cpu" else device)
     torch.Tensor.get_device = lambda self: 0
     torch.Tensor.record_stream = lambda self, stream: None
     plain_init = DeviceContext.__init__  # `with torch.device("cuda")`, torch.set_default_device("cuda")
