@@ -510,7 +510,9 @@ def outputs_are_copied_for_nothing_but_nothing_else_is():
 @check
 def cuda_is_this_memory():
     x = torch.ones(3, device="cuda")
-    assert x.is_cuda and x.device == torch.device("cuda:0") and x.get_device() == 0 and x.to(x.device).numpy().sum() == 3
+    assert (
+        x.is_cuda and x.device == torch.device("cuda:0") and x.get_device() == 0 and x.to(x.device).numpy().sum() == 3
+    )
     with torch.device("cuda"):
         assert torch.equal(torch.ones(3), x) and torch.equal(torch.arange(1.0, 2.0, device=x.device), x[:1])
     with torch.device("meta"):

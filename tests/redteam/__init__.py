@@ -85,7 +85,7 @@ def _read(path: Path, kind: str) -> Case:
         raise ValueError(f"{path}: {reason}")
 
     code = path.read_bytes().decode()  # line ends as they are
-    what, _, block = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\n")
+    what, _, block = (ast.get_docstring(ast.parse(code)) or "").partition("\n\n")
     fields: dict[str, str] = {}
     for line in filter(None, block.splitlines()):
         match = re.fullmatch(r"(\w+): (\S.*)", line)
