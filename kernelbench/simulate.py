@@ -157,6 +157,19 @@ def _rank(call: Callable[[], None], *_: Any, **__: Any) -> list[float]:
         _tuning = None
 
 
+def _bench(
+    call: Callable[[], None], *_: Any, quantiles: Iterable[float] | None = None, **__: Any
+) -> float | list[float]:
+    """triton.testing.do_bench: simulated ms of one call."""
+    if _meter is None:
+        ms = _rank(call)[0]
+    else:
+        before = _meter.ms
+        call()
+        ms = _meter.ms - before
+    return [ms for _ in quantiles] if quantiles else ms
+
+
 class Meter(TorchDispatchMode):
     """Times all torch ops and Triton launches inside it, as on `device`. Not reentrant.
 
@@ -372,6 +385,7 @@ def install() -> None:
     torch.cuda.set_stream = lambda stream: None
     torch.cuda.device_count = lambda: 1
     torch.library.wrap_triton = lambda kernel: kernel
+    triton.testing.do_bench = _bench
     gpu = types.SimpleNamespace(name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, warp_size=32)
     torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0

@@ -145,6 +145,6 @@ def test_an_output_that_was_there_before_only_in_part():
     for mode in ("count", "copies"):
         launches.begin(mode, None, [], None)
         o = torch.zeros(3)
-        launch(launches, lambda: o.copy_(x * 2), x, o)
+        launch(launches, lambda o=o: o.copy_(x * 2), x, o)
         launches.end([x, o])
     assert launches.report()["copies"] == []

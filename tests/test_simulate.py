@@ -471,7 +471,6 @@ def closures_errors_and_what_is_unsupported():
         lambda: clock(lambda: np.from_dlpack(torch.ones(3))),
         lambda: clock(lambda: torch.ones(3).map_(torch.ones(3), max)),
         lambda: torch.ones(3).untyped_storage().tolist(),
-        lambda: triton.testing.do_bench(lambda: None),
         lambda: clock(lambda: torch.ones(3).numpy()),
         lambda: clock(lambda: torch.ones(3).tolist()),
     ):
@@ -505,6 +504,16 @@ def outputs_are_copied_for_nothing_but_nothing_else_is():
         assert meter.ms == spent and torch.equal(z, y) and z.data_ptr() != y.data_ptr()
         z.clone()
     assert meter.ms > spent
+
+
+@check
+def what_times_itself_is_told_the_simulated_time():
+    x, y, o, seen = torch.randn(1000), torch.randn(1000), torch.empty(1000), []
+    run = lambda: (add_kernel[(4,)](x, y, o, 1000, BLOCK=256), torch.relu(o))  # noqa: E731
+    meter = clock(
+        lambda: seen.extend([triton.testing.do_bench(run), *triton.testing.do_bench(run, quantiles=[0.5, 0.9])])
+    )
+    assert seen == pytest.approx([1e-3 * (1 + 12 + 1 + 8)] * 3) and us(meter) == 2 * 22
 
 
 @check
