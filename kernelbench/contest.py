@@ -288,6 +288,7 @@ class Contest:
         message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": 0.2 * len(draws)}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
+        self.process.ask({"do": "settle"}, timeout=self.options.call_s)
         begin = time.perf_counter()
         self.arena.refill(tensors)
         self.referee.flush()

@@ -25,6 +25,7 @@ from unittest import mock
 import torch
 import triton
 import triton.language as tl
+from torch.nn.parameter import is_lazy
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_map
 from triton.backends.compiler import GPUTarget
@@ -34,7 +35,7 @@ from kernelbench import sandbox, simulate
 from kernelbench.launches import Launches, watch
 from kernelbench.reference import cast_model, perturb
 from kernelbench.roofline import Flops
-from kernelbench.seals import Poison, seal
+from kernelbench.seals import Poison, no_more_hooks, seal
 from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -72,6 +73,7 @@ COMPILE_ERRORS = {
     "UnsupportedLanguageConstruct",
     "SyntaxError",
     "ImportError",
+    "NotTriton",
 }
 
 
@@ -81,6 +83,7 @@ class Contestant:
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
         self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
+        self.streams = []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
@@ -128,7 +131,8 @@ class Contestant:
         def take(root, chosen=lambda name, slot: True):
             """The reference's values, wherever name and shape match and `chosen`."""
             for name, slot in [*root.named_parameters(), *root.named_buffers()]:
-                if name in weights and weights[name].shape == slot.shape and chosen(name, slot):
+                known = name in weights and not is_lazy(slot) and weights[name].shape == slot.shape
+                if known and chosen(name, slot):
                     slot.data.copy_(weights[name])
                     used.add(name)
 
@@ -153,7 +157,8 @@ class Contestant:
         torch.manual_seed(message["seed"])
         with contextlib.ExitStack() as patches:
             if weights:
-                for name in ("__setattr__", "register_buffer", "register_parameter"):
+                known = isinstance(self.cls, type) and issubclass(self.cls, torch.nn.Module)
+                for name in ("__setattr__", "register_buffer", "register_parameter") if known else ():
                     patches.enter_context(mock.patch.object(self.cls, name, registering(getattr(self.cls, name))))
                 for name in [n for n in vars(torch.nn.init) if n.endswith("_") and not n.startswith("_")]:
                     patched = initialising(getattr(torch.nn.init, name))
@@ -183,14 +188,16 @@ class Contestant:
             if self.device == "cpu":
                 with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter:
                     trees = [flatten(self.model(*inputs), tensors)]
+                    sent = meter.copy(tensors)  # what runs after the meter writes to no output
                 rows = [[k["name"], float(k["ms"]), int(k["launches"]), bool(k["own"])] for k in meter.kernels]
                 reply |= {"ms": meter.ms, "kernels": rows}
             else:
-                trees = [flatten(self.model(*inputs), tensors)]
+                trees, sent = [flatten(self.model(*inputs), tensors)], tensors
                 torch.cuda.synchronize()
                 reply |= {"peak": torch.cuda.max_memory_allocated()}
         self.last = tensors  # alive, so that only a buffer that is used again lies there
-        return self._outputs(trees, tensors, reply | self.launches.report())
+        self.launches.end(sent)
+        return self._outputs(trees, sent, reply | self.launches.report())
 
     def do_rest(self, message, fds):
         """Give back what is not needed until the next timing."""
@@ -205,6 +212,16 @@ class Contestant:
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         self.last = self.last if len(self.timed) > 1 else []  # one output overwrites no other
+        if self.device == "cuda" and not self.streams:
+            self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
+        return {}, []
+
+    def do_settle(self, message, fds):
+        """Right before the clock starts: the GPU has nothing to do, and no destructor is due."""
+        gc.collect()
+        gc.disable()
+        if self.device == "cuda":
+            torch.cuda.synchronize()
         return {}, []
 
     def do_block(self, message, fds):
@@ -219,6 +236,10 @@ class Contestant:
         taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
         if self.device == "cuda":
             torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
+            awake = torch.cuda.Event()
+            awake.record()
+            for stream in self.streams:  # nor may work on another stream begin before that
+                stream.wait_event(awake)
         marks[0].record()
         for i, given in enumerate(calls):
             torch.manual_seed(message["seed"] + i)
@@ -325,6 +346,7 @@ def zygote(fd: int, device: str):
         simulate.install()
     _rehearse(device)
     changed = seal(Contestant, sys.modules[__name__])
+    sys.addaudithook(no_more_hooks)
     gc.collect()
     gc.freeze()
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != root]

@@ -11,12 +11,13 @@ What has no meaning here raises `Unsupported`: never a wrong number.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,10 @@ class Unsupported(BaseException):
 
 class IllegalAccess(BaseException):
     """An active lane outside every tensor of the launch. A BaseException, because on a GPU it would end the process."""
+
+
+class NotTriton(BaseException):
+    """A kernel does what only Python can."""
 
 
 class Traffic:
@@ -120,7 +125,11 @@ def _tf32(x: np.ndarray) -> np.ndarray:
 
 
 def _torch(fn: Callable) -> Callable:
-    return lambda *arrays: fn(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy()
+    def call(*arrays):
+        with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+            return fn(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy()
+
+    return call
 
 
 def _named(words: str, module: Any) -> dict[str, Callable]:
@@ -299,11 +308,41 @@ def _check_tensor(self: interpreter.ReduceScanOpInterface, tensors: tuple) -> No
 def _compile_and_exec(self: interpreter.FunctionRewriter, tree: Any) -> Callable:
     """The interpreter's own fills the candidate's globals with all of its imports (so `math` works without an import) and loses closures."""
     outer = inspect.getclosurevars(self.fn).nonlocals
+    for node in (n for line in tree.body[0].body for n in ast.walk(line)):
+        if isinstance(node, ast.Attribute) and node.attr == "handle":
+            raise NotTriton("a value of Triton has no attribute 'handle' that Python could use")
+        name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
+        if name == "range" and name not in outer.keys() | self.fn.__globals__.keys():
+            node.id = "_triton_range"
+        if not _in_reach(outer.get(name, self.fn.__globals__.get(name))):
+            raise NotTriton(f"Cannot access global variable {name} from within @jit'ed function")
     scope = {**self.fn.__globals__, **outer} if outer else self.fn.__globals__
-    scope["interpreter_semantic"] = interpreter.interpreter_semantic
+    scope |= {"interpreter_semantic": interpreter.interpreter_semantic, "_triton_range": _range}
     found: dict[str, Callable] = {}
     exec(compile(tree, self.filename, "exec", dont_inherit=True), scope, found)
     return found[self.fn.__name__]
+
+
+class _Index(int):
+    """The variable of a loop: Python's number where it is one, Triton's where it is asked to be."""
+
+    def to(self, dtype: tl.dtype, **_: Any) -> tl.tensor:
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype)
+
+
+def _range(first: Any, last: Any = None, step: Any = 1, **_: Any) -> Iterator[_Index]:
+    """range and tl.range of a kernel."""
+    return map(_Index, range(first) if last is None else range(first, last, step))
+
+
+def _in_reach(value: Any) -> bool:
+    """Whether a kernel may name such a global: what Triton's compiler lets pass, and plain numbers and strings."""
+    if isinstance(value, (types.ModuleType, int, float, str, tuple, types.NoneType)):
+        return True
+    marked = any(hasattr(value, f"__triton_{mark}__") for mark in ("builtin", "aggregate"))
+    named = isinstance(value, type) and issubclass(value, tuple)
+    homes = (getattr(value, "__module__", None), type(value).__module__)
+    return marked or named or any(str(home).startswith("triton.") for home in homes)
 
 
 def _call(self: InterpretedFunction, *args: Any, **kwargs: Any) -> Any:
@@ -341,6 +380,7 @@ def patch() -> None:
     for name in vars(portable).keys() & vars(libdevice).keys():
         if not name.startswith("_"):
             setattr(portable, name, getattr(libdevice, name))
+    tl.range = _range
     tl.tensor.__index__ = lambda self: self.handle.data.item()
     # what an operator of a constexpr on a tensor gives is a tensor
     tl.constexpr.__new__ = lambda cls, value: value if isinstance(value, tl.tensor) else object.__new__(cls)

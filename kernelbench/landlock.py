@@ -33,8 +33,10 @@ MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, RDONLY = 442, -100, 0x8000, 1
 SECCOMP_SET_FILTER, TSYNC, SPEC_ALLOW = 1, 1 << 0, 1 << 2
 LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # classic BPF
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NEW_NAMESPACES, CLONE3 = 0x7E020000, 435
+NEW_NAMESPACES, CLONE_THREAD, CLONE3 = 0x7E020000, 0x00010000, 435
 SAME_NUMBERS = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442)  # io_uring, mounts by descriptor, pidfd_getfd
+OLDER = {"x86_64": (37, 57, 58), "aarch64": ()}  # alarm, fork, vfork: calls that newer architectures lack
+IGNORED = (13, 134)  # rt_sigaction
 ARCHITECTURES = {  # machine -> number for audit, of seccomp, of clone
     "x86_64": (0xC000003E, 317, 56),
     "aarch64": (0xC00000B7, 277, 220),
@@ -62,6 +64,8 @@ DENIED = {  # name -> numbers on x86-64 and on 64-bit Arm
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
     "syslog": (103, 116),
+    "setitimer": (38, 103),  # signals would interrupt what is around the candidate
+    "timer_create": (222, 107),
     "socket": (41, 198),  # neither a namespace nor Landlock stops a unix socket with a path, such as docker.sock
 }
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -123,16 +127,24 @@ def restrict(rules: list[tuple[str, int]]) -> dict[str, str]:
 
 @functools.cache
 def instructions(machine: str) -> bytes | None:
-    """The filter for a machine: DENIED and new namespaces fail with EPERM; clone3, whose flags a filter cannot see, is "not there"."""
+    """The filter for a machine: DENIED, new processes and new namespaces fail with EPERM; clone3, whose flags a filter cannot see, is "not
+    there"; handlers of signals are never installed, and nobody is told."""
     if machine not in ARCHITECTURES:
         return None
     audit, _, clone = ARCHITECTURES[machine]
     deny = (RETURN, 0, 0, ERRNO | errno.EPERM)
     program = [(LOAD, 0, 0, 4), (JUMP_EQ, 1, 0, audit), deny, (LOAD, 0, 0, 0), (JUMP_GE, 0, 1, 0x40000000), deny]
-    for number in (*SAME_NUMBERS, *(pair[machine == "aarch64"] for pair in DENIED.values())):
+    for number in (*SAME_NUMBERS, *OLDER[machine], *(pair[machine == "aarch64"] for pair in DENIED.values())):
         program += [(JUMP_EQ, 0, 1, number), deny]
+    program += [(JUMP_EQ, 0, 1, IGNORED[machine == "aarch64"]), (RETURN, 0, 0, ERRNO)]
     program += [(JUMP_EQ, 0, 1, CLONE3), (RETURN, 0, 0, ERRNO | errno.ENOSYS)]
-    program += [(JUMP_EQ, 0, 3, clone), (LOAD, 0, 0, 16), (JUMP_SET, 0, 1, NEW_NAMESPACES), deny]
+    program += [
+        (JUMP_EQ, 0, 4, clone),
+        (LOAD, 0, 0, 16),
+        (JUMP_SET, 1, 0, NEW_NAMESPACES),
+        (JUMP_SET, 1, 0, CLONE_THREAD),
+        deny,
+    ]
     return b"".join(struct.pack("HBBI", *line) for line in [*program, (RETURN, 0, 0, ALLOW)])
 
 

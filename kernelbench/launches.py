@@ -3,8 +3,8 @@
 Three tests, each one forward on inputs of its own. "noise": what one kernel would have changed becomes random; where the output stays right
 the kernel is launched for show. "swap": what every kernel of the candidate wrote becomes what it wrote on other inputs, which looks like
 any other result; where the output stays right none of them matters. "record" and "copies": a kernel that only repeats what another tensor
-of the forward holds, bit by bit, is no work of its own. Runs beside the candidate, so what it finds is a claim. What tensors above LARGE
-held is kept in the host's memory: slow, but they fit.
+of the forward holds, up to the tolerance, is no work of its own, nor are kernels whose source the forward returns in the end. Runs beside
+the candidate, so what it finds is a claim. What tensors above LARGE held is kept in the host's memory: slow, but they fit.
 """
 
 import math
@@ -12,23 +12,27 @@ import math
 import torch
 
 from kernelbench import simulate
-from kernelbench.compare import CHUNK
+from kernelbench.compare import CHUNK, TOLERANCE
 from kernelbench.wire import dense, leaves
 
 LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
 
 
 class Launches:
-    """Counts launches while `watch` is active. path: the candidate's file; a launch is its own if the kernel's code lies there."""
+    """Counts launches while `watch` is active. path: the candidate's file; whose a launch is says where the kernel's code lies."""
 
     def __init__(self, device: str, path: str):
         self.device, self.path = device, path
         self.codes: dict[str, list] = {}  # name -> the code objects that bear it
         self.written: dict[tuple[str, int], list] = {}  # (kernel, number of the launch) -> tensors as it left them
+        self.sizes: set[int] = set()  # numbers of elements of the outputs
         self.begin("count", None, [], None)
 
     def begin(self, mode: str, kernel: str | None, inputs, model):
-        self.mode, self.kernel, self.counts, self.copies = mode, kernel, {}, {}
+        self.mode, self.kernel, self.counts = mode, kernel, {}
+        self.trail: list[tuple[str, bool]] = []  # own launches: the kernel, whether it was a copy
+        self.made: set[int] = set()  # storages that own kernels wrote to
+        self.others: list[tuple[torch.Tensor, int]] = []  # what they took from others, and the launches before that
         if mode == "record":
             self.written = {}
         given = [
@@ -39,7 +43,7 @@ class Launches:
 
     def around(self, launch, run):
         """Every Triton launch of a forward passes here."""
-        own = launch.own_file == self.path
+        own = simulate.is_own(launch.own_file, self.path)
         codes = self.codes.setdefault(launch.name, [])
         if launch.code not in codes:
             codes.append(launch.code)
@@ -69,13 +73,26 @@ class Launches:
                 s for s, c in zip(launch.tensors, changed) if not c and s.untyped_storage().data_ptr() not in self.given
             ]
             outputs = [(t, old) for t, old, c in zip(launch.tensors, before, changed) if c]
+            for s in sources:
+                few = len(self.others) < (8 if s.nbytes <= LARGE[self.device] else 1)
+                if few and s.numel() in self.sizes and s.untyped_storage().data_ptr() not in self.made:
+                    self.others.append((_kept(s), len(self.trail)))
+            self.made |= {t.untyped_storage().data_ptr() for t, _ in outputs}
             copy = bool(outputs) and all(any(_repeats(t, old, s) for s in sources) for t, old in outputs)
-            self.copies[kernel] = self.copies.get(kernel, True) and copy
+            self.trail.append((kernel, copy))
         return None
+
+    def end(self, outputs: list[torch.Tensor]):
+        """After the forward: where all its outputs were there before some launch, that launch and the later ones were for nothing."""
+        there = [next((at for s, at in self.others if _alike(o.reshape(-1), s.reshape(-1))), None) for o in outputs]
+        if outputs and None not in there:
+            self.trail = [(kernel, copy or at >= max(there)) for at, (kernel, copy) in enumerate(self.trail)]
+        self.sizes, self.others = {o.numel() for o in outputs}, []
 
     def report(self) -> dict:
         counts = [[kernel, own, n] for (kernel, own), n in self.counts.items()]
-        return {"launches": counts, "copies": [kernel for kernel, copy in self.copies.items() if copy]}
+        working = {kernel for kernel, copy in self.trail if not copy}
+        return {"launches": counts, "copies": sorted({kernel for kernel, _ in self.trail} - working)}
 
 
 def _kept(t: torch.Tensor) -> torch.Tensor:
@@ -112,11 +129,31 @@ def _near(t: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 
 def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
-    """Whether all that was written to t stands at the same places of `source`."""
-    if t.numel() != source.numel() or t.dtype != source.dtype:
+    """Whether all that was written to t stands at the same places of `source`, or in the same order where it has no more than that."""
+    if t.nbytes > LARGE[t.device.type]:
+        if t.numel() != source.numel() or t.dtype != source.dtype:
+            return False
+        source = source.reshape(-1).view_as(t) if source.shape != t.shape or source.stride() != t.stride() else source
+        return all((_equal(now, there) | _equal(now, was)).all() for now, was, there in _parts(t, old, source))
+    changed = ~_equal(t, old).reshape(-1)
+    if t.numel() == source.numel():
+        source = source.reshape(-1)[changed]
+    return _alike(t.reshape(-1)[changed], source.reshape(-1))
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether flat a would pass for b, whatever its dtype."""
+    if a.numel() != b.numel():
         return False
-    source = source.reshape(-1).view_as(t) if source.shape != t.shape or source.stride() != t.stride() else source
-    return all((_equal(now, there) | _equal(now, was)).all() for now, was, there in _parts(t, old, source))
+    for x, y in zip(a.split(CHUNK[a.device.type]), b.split(CHUNK[a.device.type])):
+        y = y.to(x.device)
+        good = _equal(x, y)
+        if y.is_floating_point() and not good.all():
+            scale = y.abs().nan_to_num(0, 0, 0)
+            good |= (x - y).abs() <= TOLERANCE.get(y.dtype, 1e-4) * (scale + scale.mean())
+        if not good.all():
+            return False
+    return True
 
 
 def _noise(t: torch.Tensor) -> torch.Tensor:

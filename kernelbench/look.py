@@ -51,15 +51,16 @@ NAMES = {
     "traceback.extract_stack types.FrameType",
     "objects": "gc.get_objects gc.get_referrers gc.get_referents gc.callbacks gc.garbage gc.set_debug",
     "code": "types.CodeType types.FunctionType types.LambdaType types.CellType",
-    "native": "ctypes _ctypes cffi _cffi_backend mmap",
+    "native": "ctypes _ctypes cffi _cffi_backend mmap numpy.ctypeslib torch.ops.load_library torch.cuda._compile_kernel",
     "process": "subprocess _posixsubprocess multiprocessing _multiprocessing torch.multiprocessing signal _signal socket _socket pty _thread "
     "concurrent.futures.ProcessPoolExecutor concurrent.futures.process asyncio.create_subprocess_exec asyncio.create_subprocess_shell "
     "asyncio.subprocess os.fork os.forkpty os.kill os.killpg os.system os.popen os._exit os.setsid os.setpgid os.setpgrp os.dup "
     "os.dup2 os.pidfd_open os.setns os.unshare os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp os.execvpe os.spawnl "
     "os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve os.spawnvp os.spawnvpe os.posix_spawn os.posix_spawnp",
-    "patch": "unittest.mock.patch sys.meta_path sys.path_hooks torch.nn.modules.module.register_module_forward_hook "
+    "patch": "unittest.mock.patch sys.meta_path sys.path_hooks torch._C._dispatch_library torch.nn.modules.module.register_module_forward_hook "
     "torch.nn.modules.module.register_module_forward_pre_hook",
-    "subclass": "torch.Tensor._make_subclass torch.Tensor._make_wrapper_subclass",
+    "subclass": "torch.Tensor._make_subclass torch.Tensor._make_wrapper_subclass torch.utils._python_dispatch torch._C.DisableTorchFunction "
+    "torch._C.DisableTorchFunctionSubclass torch._C._DisableTorchDispatch torch._C._ExcludeDispatchKeyGuard",
     "harness": "kernelbench __main__",
     "hidden": "marshal.loads marshal.load",
     "threads": "threading concurrent.futures asyncio",
@@ -214,7 +215,9 @@ class Look:
 
     @staticmethod
     def is_demo(test: ast.AST, scope: Scope) -> bool:
-        """`__name__ == "__main__"`, which is never so here."""
+        """`__name__ == "__main__"`, which is never so here, with other conditions or without."""
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            return any(Look.is_demo(value, scope) for value in test.values)
         if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not isinstance(test.ops[0], ast.Eq):
             return False
         sides = {str(getattr(side, "id", getattr(side, "value", None))) for side in (test.left, test.comparators[0])}
@@ -445,7 +448,7 @@ def look(code: str | None, entry: str) -> list[Finding]:
     if size > MOST:
         raise Stop("compile_error", f"The code is {size // 1000} kB long; at most {MOST // 1000} kB are judged.")
     try:
-        tree = ast.parse(code)
+        tree = ast.parse(code.removeprefix("\ufeff"))  # a byte order mark
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if not (line := getattr(error, "lineno", None)):
             raise Stop("compile_error", f"The code cannot be parsed: {error}") from None

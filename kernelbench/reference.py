@@ -340,12 +340,13 @@ class Reference:
         if name[0] != "check" or name[1] < 2:
             return self.inputs(*name)
         with self.lock:
-            if name not in self.moves:
+            draw = name[:2]
+            if draw not in self.moves:
                 seed = self.number("call", *name) % 2**31
-                self.moves[name] = next(
+                self.moves[draw] = next(
                     (h for h in moves(name[1]) if self._bears(self.inputs(*name, how=h), seed)), None
                 )
-        return None if self.moves[name] is None else self.inputs(*name, how=self.moves[name])
+        return None if self.moves[draw] is None else self.inputs(*name, how=self.moves[draw])
 
     def expected(self, *name, inputs):
         """(tree, output tensors) of the model on the draw's `inputs`, which may be changed. Kept where they are small enough."""

@@ -5,7 +5,8 @@ the zygote inherits and kills what a contestant leaves), mount, network and IPC 
 privileges, no capabilities, a closed file-descriptor table, a private folder for temporary files and Triton's cache, an environment
 without secrets, death with the parent; Landlock (files, TCP, signals) and a filter of system calls (`landlock.py`); a uid of its own where
 Landlock is missing.
-Not covered: the size of the private folder, memory of many processes together, GPU memory taken past torch's allocator.
+Not covered: the size of the private folder where the disk is not read-only, memory of many processes together (the first to be killed
+for it are contestants), GPU memory taken past torch's allocator.
 
 `prepare()` runs in the zygote once and `isolate()` around each fork; `confine()` in the child before CUDA starts, `lock()` after that
 (tried on an H200: under Landlock CUDA does not start, error 304) and before any candidate code. What a host lacks is reported in words
@@ -27,9 +28,10 @@ from kernelbench import landlock
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 CLONE_NEWUSER = 0x10000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 UNTRIED = "not tried with CUDA yet"
+FOLDER = "256m"  # the most that lies in a private folder, where it is a disk of its own
 PROCESSES = 512  # at a time, threads counted, where the host lets them be limited
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/sys", "/dev/zero", "/dev/random", "/dev/urandom")
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "locale.alias")
@@ -230,6 +232,7 @@ def confine(
         layers["descendants"] = _Host.descendants
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.setsid()
+    layers["first when memory is short"] = _write("/proc/self/oom_score_adj", "1000")
     for name, flag in (
         ("mount namespace", CLONE_NEWNS),
         ("network namespace", CLONE_NEWNET),
@@ -306,9 +309,19 @@ def lock(folder: str, device: str, layers: dict[str, str]) -> dict[str, str]:
 
 
 def _read_only(folder: str) -> str:
-    """Nothing on any disk can change but in `folder`: Landlock alone lets chmod, utime and extended attributes pass."""
-    error = landlock.set_read_only("/", True) or _call("mount", *[folder.encode()] * 2, None, MS_BIND, None)
-    error = error or landlock.set_read_only(folder, False)
+    """Nothing on any disk can change: Landlock alone lets chmod, utime and extended attributes pass. `folder` becomes a disk of its own, in
+    memory, with what lies in it now."""
+    files = {}
+    for entry in os.scandir(folder):
+        with open(entry.path, "rb") as file:
+            files[entry.path] = file.read()
+    error = _call(
+        "mount", b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"size={FOLDER},mode=0700".encode()
+    )
+    error = error or landlock.set_read_only("/", True) or landlock.set_read_only(folder, False)
+    for path, data in files.items() if not error else ():
+        with open(path, "wb") as file:
+            file.write(data)
     return error or "on"
 
 
@@ -318,9 +331,14 @@ def _limit_processes(layers: dict) -> str:
         return "needs a PID namespace with its own /proc"
     if tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) < (6, 14):
         return "needs Linux 6.14, where each PID namespace has a limit of its own"
+    return _write("/proc/sys/kernel/pid_max", str(PROCESSES))
+
+
+def _write(path: str, text: str) -> str:
+    """Tell the kernel. "on", or why not."""
     try:
-        with open("/proc/sys/kernel/pid_max", "w") as file:
-            file.write(str(PROCESSES))
+        with open(path, "w") as file:
+            file.write(text)
     except OSError as error:
         return error.strerror
     return "on"

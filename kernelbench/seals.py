@@ -1,8 +1,10 @@
 """Two things that a contestant does to be hard to fool from inside its own process: memory that holds nothing, and functions that stay what
 they are. Neither is proof against code that runs beside them; what the referee believes does not rest on them alone."""
 
+import _signal
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -10,10 +12,12 @@ import time
 import types
 
 import torch
-from torch.overrides import _len_torch_function_stack
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.library import _impls
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from kernelbench import launches, simulate, wire
+from kernelbench import interpret, launches, simulate, wire
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -22,6 +26,8 @@ _FUNCTIONS = (
     types.GetSetDescriptorType,
     type,
 )
+_TORCHS = ("aten/", "prim/", "prims/")  # names of operators with an implementation in Python: library/operator/device
+_USED = "manual_seed device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad"  # of torch, around a forward
 _MUTABLE = {"around"}  # names that change by themselves
 
 
@@ -46,13 +52,17 @@ def seal(*places):
         wire.Channel,
         wire.Opened,
         wire.Shared,
+        interpret,
+        interpret.Traffic,
         simulate,
+        simulate.Device,
         simulate.Meter,
         launches,
         launches.Launches,
         launches.watch,
     ]
     places += [
+        DeviceContext,
         torch.Tensor,
         torch.nn.Module,
         torch.cuda,
@@ -68,17 +78,60 @@ def seal(*places):
         for name, value in vars(place).items()
         if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
-    depth = _len_torch_function_stack()
+    known += [(torch, vars(torch), name, vars(torch)[name], None) for name in _USED.split()]
+    modes, threads, hooks, figures, kernels = (
+        _modes(),
+        set(sys._current_frames()),
+        _hooks(),
+        repr(simulate.DEVICES),
+        set(_impls),
+    )
 
     def changed() -> str | None:
         for place, now, name, value, code in known:
             if now.get(name) is not value or (code is not None and value.__code__ is not code):
                 return f"{place.__name__}.{name}"
-        if sys.getprofile() or sys.gettrace():
-            return "the interpreter's profile or trace function"
-        return "a mode of torch" if _len_torch_function_stack() != depth else None
+        if repr(simulate.DEVICES) != figures:
+            return "the simulated device"
+        if own := [
+            name
+            for name in (_impls - kernels if len(_impls) > len(kernels) else ())
+            if name.startswith(_TORCHS) and not name.endswith("/Meta")
+        ]:
+            return f"the operator {own[0]}"
+        if _hooks() != hooks:
+            return "what the interpreter calls by itself (profile and trace functions, handlers of signals)"
+        if any(not _of_torch(frame) for ident, frame in sys._current_frames().items() if ident not in threads):
+            return "what runs beside the forward (a thread that goes on after it)"
+        return "a mode of torch" if _modes() != modes else None
 
     return changed
+
+
+def _hooks() -> list:
+    tools = [sys.monitoring.get_tool(i) for i in range(6)] if hasattr(sys, "monitoring") else []  # Python 3.12
+    return [sys.getprofile(), sys.gettrace(), *tools, *map(_signal.getsignal, range(1, signal.NSIG))]
+
+
+def _of_torch(frame: types.FrameType | None) -> bool:
+    """Whether a thread was started by torch (Inductor's compilation has one)."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(os.path.dirname(torch.__file__)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _modes() -> list:
+    """What sees every call of torch; the default device, which anybody may set, aside."""
+    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]
+    return [mode for mode in modes if type(mode) is not DeviceContext]
+
+
+def no_more_hooks(event: str, args: tuple) -> None:
+    """An audit hook that lets no other be added: it would run whenever memory is made or a file opened, and could not be seen."""
+    if event == "sys.addaudithook":
+        raise RuntimeError
 
 
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
@@ -91,7 +144,7 @@ class Poison(TorchDispatchMode):
 
     def __init__(self, device: str):
         super().__init__()
-        self.generators = {"cpu": torch.Generator(), device: torch.Generator(device)}
+        self.generators = {"cpu": torch.Generator(), "cuda": torch.Generator(device)}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -105,10 +158,10 @@ class Poison(TorchDispatchMode):
 
     def _fill(self, out: torch.Tensor):
         generator, large = self.generators[out.device.type], out.nbytes > 1 << 28
-        if out.device.type == "cpu" and large:  # pages that nobody touches cost nothing
+        if generator.device.type == "cpu" and large:  # pages that nobody touches cost nothing
             return
         if (
-            out.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+            generator.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
         ):  # random numbers have no place in a graph
             return
         if out.dtype in _FLOATS | _INTEGERS and large:  # one number everywhere is had sooner

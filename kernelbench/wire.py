@@ -318,6 +318,7 @@ kept: list[torch.Tensor] = []  # outputs stay alive until the next command
 
 
 _detach = torch._C.TensorBase.detach  # whatever becomes of torch.Tensor
+_resolve_conj, _resolve_neg = torch.resolve_conj, torch.resolve_neg  # the bits that say so do not cross
 
 
 def flatten(value, tensors: list[torch.Tensor], exact: bool = False):
@@ -326,7 +327,7 @@ def flatten(value, tensors: list[torch.Tensor], exact: bool = False):
     if isinstance(value, torch.Tensor):
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise TypeError(f"a plain torch.Tensor was expected, not {type(value).__name__}")
-        tensors.append(_detach(value))
+        tensors.append(_resolve_neg(_resolve_conj(_detach(value))))
         return {"t": len(tensors) - 1}
     if isinstance(value, (list, tuple)):  # what a subclass holds, whatever it would say that it holds
         items = [flatten(v, tensors, exact) for v in (tuple if isinstance(value, tuple) else list).__iter__(value)]

@@ -82,6 +82,8 @@ def test_swap_brings_what_was_written_on_other_inputs():
         (lambda o, x: o.copy_(x + 0.0), False, True),
         (lambda o, x: o[:2].copy_(x[:2]), False, True),
         (lambda o, x: o.copy_(x), True, False),  # of the model's own input: that is the work
+        (lambda o, x: o.copy_(x * 1.00005), False, True),  # within the tolerance of 1e-4
+        (lambda o, x: o.copy_(x * 1.0003), False, False),
         (lambda o, x: o.copy_(x * 2), False, False),
         (lambda o, x: o.copy_(x.flip(0)), False, False),
         (lambda o, x: None, False, False),
@@ -129,3 +131,50 @@ def test_large_tensors_are_treated_piece_by_piece(monkeypatch, turned):
     assert torch.equal(o, 2 * x) and x[0, 1] == 1  # what it wrote then, and what was there where it wrote nothing
     constant, varied = launches_module._kept(torch.full((5, 12), 3.0)), launches_module._kept(x)
     assert not any(constant.stride()) and constant.shape == (5, 12) and torch.equal(varied, x)
+
+
+@pytest.mark.parametrize(
+    "o, write, copy",
+    [
+        (torch.full((3,), 9.0, dtype=torch.float64), lambda o, x: o.copy_(x), True),  # rounded back later
+        (torch.full((7,), 9.0), lambda o, x: o[2:5].copy_(x), True),
+        (torch.full((7,), 9.0), lambda o, x: o[2:5].copy_(x.flip(0)), False),
+        (torch.full((3,), 9), lambda o, x: o.copy_(x), True),
+    ],
+)
+def test_copies_in_another_form(o, write, copy):
+    launches, x = Launches("cpu", MINE), torch.tensor([1.0, 2.0, 3.0])
+    launches.begin("copies", None, [], None)
+    launch(launches, lambda: write(o, x), x, o)
+    assert launches.report()["copies"] == (["chain"] if copy else [])
+
+
+def test_detours_that_end_where_they_began():
+    """What a library computed is doubled and halved, and returned: neither kernel copies, and both are for nothing. What made the
+    library's input before that was not."""
+    launches, inputs = Launches("cpu", MINE), torch.tensor([1.0, 2.0, 3.0])
+
+    def forward(x, last):
+        h, y, z = torch.zeros(3), torch.zeros(3), torch.zeros(3)
+        launch(launches, lambda: h.copy_(x + 1), x, h, name="row_max", which=ROW_MAX)
+        result = h.square()  # the library
+        launch(launches, lambda: y.copy_(result * 2), result, y)
+        launch(launches, lambda: z.copy_(y / last), y, z)
+        launches.end([z])
+        return launches.report()["copies"]
+
+    found = []
+    for mode, last in (("count", 2), ("record", 2), ("copies", 2), ("copies", 3)):
+        launches.begin(mode, None, [inputs], None)
+        found.append(forward(inputs, last))
+    assert found == [[], ["chain"], ["chain"], []]
+
+
+def test_an_output_that_was_there_before_only_in_part():
+    launches, x = Launches("cpu", MINE), torch.tensor([1.0, 2.0, 3.0])
+    for mode in ("count", "copies"):
+        launches.begin(mode, None, [], None)
+        o = torch.zeros(3)
+        launch(launches, lambda o=o: o.copy_(x * 2), x, o)
+        launches.end([x, o])
+    assert launches.report()["copies"] == []

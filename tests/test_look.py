@@ -166,7 +166,7 @@ REFUSED = {
     ),
     "harness": (
         ["from kernelbench.judge import Referee", "__name__ = '__main__'\nif __name__ == '__main__': import kernelbench", "import kernelbench", "import __main__", "import sys\nsys.modules['__main__']"],
-        ["if __name__ == '__main__':\n    import __main__, subprocess", "kernelbench = judge = 1"],
+        ["if __name__ == '__main__':\n    import __main__, subprocess", "if __name__ == '__main__' and x:\n    import subprocess", "kernelbench = judge = 1"],
     ),
     "hidden": (
         ["import base64\nexec(base64.b64decode('eA=='))", "import zlib\ncode = zlib.decompress(b'').decode()\neval(code)", "import marshal\nmarshal.loads(b'')"],
@@ -226,6 +226,11 @@ def test_what_is_only_reported(rule):
     bad, good = REPORTED[rule]
     assert rule in {f.rule for f in look(f"{bad}\n{CLASS}", "ModelNew")}
     assert not look(f"{good}\n{CLASS}", "ModelNew")
+
+
+def test_a_byte_order_mark_is_no_error():
+    assert look(f"\ufeffimport torch\n{CLASS}", "ModelNew") == []
+    assert str(refusal(f"\ufeffimport ctypes\n{CLASS}")).startswith("Line 1: import of ctypes")
 
 
 def test_the_first_line_that_is_refused_is_named_and_findings_come_by_line():

@@ -235,8 +235,38 @@ def sleepers() -> list[str]:
     return found
 
 
+BARE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kernelbench import landlock, sandbox
+call, no = sandbox._call, "refused for a test"
+sandbox._call = lambda name, *args: no if name in {lacks} else call(name, *args)
+landlock.forbid_system_calls = lambda: no
+{more}
+from kernelbench.contestant import zygote
+zygote(int(sys.argv[2]), sys.argv[3])
+"""
+
+
+def bare(monkeypatch, more: str = "", lacks: tuple = ("setns", "unshare"), seconds: float = 3):
+    """A referee on a host that grants no namespaces and no filter of system calls."""
+    monkeypatch.setattr(Zygote, "BOOT", BARE.format(more=more, lacks=lacks))
+    referee = Referee("cpu", b"key", Options(build_s=seconds, call_s=seconds))
+    evaluate = lambda jobs: [referee.judge(job.task, job.code) for job in jobs]  # noqa: E731
+    return types.SimpleNamespace(device="cpu", evaluate=evaluate, close=referee.close)
+
+
+@pytest.fixture
+def processes(gym, monkeypatch):
+    """A gym whose candidates may start processes, as on a GPU and wherever no filter of system calls forbids it."""
+    host = bare(monkeypatch, lacks=(), seconds=30) if gym.device == "cpu" else gym
+    yield host
+    if host is not gym:
+        host.close()
+
+
 @pytest.mark.parametrize("ending", ["raises", "dies"])
-def test_descendants_end_with_the_verdict(gym, ending):
+def test_descendants_end_with_the_verdict(processes, ending):
     """A grandchild in a session of its own outlives a kill of the process group, but not of the PID namespace."""
     body = f"""
     fork, execv, leave = getattr(os, "fork"), getattr(os, "execv"), getattr(os, "_exit")
@@ -257,11 +287,11 @@ def test_descendants_end_with_the_verdict(gym, ending):
         leave(7)
     """
     if ending == "raises":
-        assert findings(gym, body, "pid namespace") == 1
+        assert findings(processes, body, "pid namespace") == 1
     else:
-        verdict = gym.evaluate([Job(TASK, candidate(body))])[0]
+        verdict = processes.evaluate([Job(TASK, candidate(body))])[0]
         assert verdict.status == "runtime_error" and "exit code 7" in verdict.message
-        if fused(gym).sandbox["pid namespace"] != "on":
+        if fused(processes).sandbox["pid namespace"] != "on":
             pytest.skip("no PID namespace here")
     assert sleepers() == []
 
@@ -368,40 +398,47 @@ def test_attributes_outside_the_private_folder_cannot_be_changed(gym, elsewhere)
 
 
 def test_system_calls(gym):
-    """A program that the candidate starts has no capabilities and is bound by the filter too."""
+    """No capabilities, no new processes, no handlers of signals."""
     body = """
-    run, unix = __import__("".join(("sub", "process"))).run, socket.socketpair()
-    def gains():
-        status = run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
-        found = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("Cap", "Seccomp:", "NoNew"))}
+    unix = socket.socketpair()
+    def status():
+        found = {line.split(":")[0]: line.split()[-1] for line in open("/proc/self/status")}
         if int(found["CapPrm"], 16) & ~(1 << 1 | 1 << 21) or found["Seccomp"] != "2" or found["NoNewPrivs"] != "1":
-            raise RuntimeError(status)
-    gains()
+            raise RuntimeError(found)
+    def handler():
+        signal, heard = __import__("".join(("sig", "nal"))), []
+        signal.signal(signal.SIGWINCH, lambda *_: heard.append(1))
+        getattr(os, "kill")(os.getpid(), signal.SIGWINCH)
+        if heard:
+            raise RuntimeError
     libc = __import__("".join(("ct", "ypes"))).CDLL(None, use_errno=True)
     def call(name, *args):
         if getattr(libc, name)(*args) < 0:
             raise OSError(__import__("".join(("ct", "ypes"))).get_errno(), name)
-    threading = __import__("threading")
-    thread = threading.Thread(target=gains)
-    thread.start(), thread.join()
     """
     attempts = {
         "namespace": "call('unshare', 0x10000000)",
         "mount": "call('mount', b'none', b'/sys', b'tmpfs', 0, None)",
         "ptrace": "call('ptrace', 0, 0, 0, 0)",
         "socket": "socket.socket(socket.AF_UNIX)",
+        "fork": "getattr(os, 'fork')() or os.abort()",
+        "program": "__import__(''.join(('sub', 'process'))).run(['true'])",
+        "timer": "__import__(''.join(('sig', 'nal'))).setitimer(0, 1)",
         "pair": "socket.socketpair()",
+        "status": "status()",
+        "handler": "handler()",
     }
-    assert refused(gym, attempts, "system calls", body) == dict.fromkeys(attempts, "PermissionError") | {
-        "pair": "reached"
-    }
+    open_ones = {"pair", "status", "handler"}
+    found = refused(gym, attempts, "system calls", body)
+    expected = dict.fromkeys(attempts, "PermissionError") | dict.fromkeys(open_ones, "reached")
+    assert found == expected | {"timer": "itimer_error"}
 
 
-def test_a_fork_bomb_ends(gym):
-    if (state := fused(gym).sandbox["process limit"]) != "on":
+def test_a_fork_bomb_ends(processes):
+    if (state := fused(processes).sandbox["process limit"]) != "on":
         pytest.skip(f"process limit: {state}")
     found = findings(
-        gym,
+        processes,
         """
         fork, found = getattr(os, "fork"), 0
         try:
@@ -414,27 +451,6 @@ def test_a_fork_bomb_ends(gym):
         """,
     )
     assert 10 < found < sandbox.PROCESSES
-
-
-BARE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from kernelbench import landlock, sandbox
-call, no = sandbox._call, "refused for a test"
-sandbox._call = lambda name, *args: no if name in ("setns", "unshare") else call(name, *args)
-landlock.forbid_system_calls = lambda: no
-{more}
-from kernelbench.contestant import zygote
-zygote(int(sys.argv[2]), sys.argv[3])
-"""
-
-
-def bare(monkeypatch, more: str = ""):
-    """A referee on a host that grants no namespaces and no filter of system calls."""
-    monkeypatch.setattr(Zygote, "BOOT", BARE.format(more=more))
-    referee = Referee("cpu", b"key", Options(build_s=3, call_s=3))
-    evaluate = lambda jobs: [referee.judge(job.task, job.code) for job in jobs]  # noqa: E731
-    return types.SimpleNamespace(device="cpu", evaluate=evaluate, close=referee.close)
 
 
 @pytest.fixture
@@ -559,8 +575,10 @@ def test_the_filter_of_each_machine():
     for machine, (audit, _, clone) in landlock.ARCHITECTURES.items():
         program = landlock.instructions(machine)
         for number, argument, error in (
-            (clone, 0, 0),
-            (clone, 0x10000000, 1),
+            (clone, 0, 1),
+            (clone, 0x00010000, 0),
+            (clone, 0x10010000, 1),
+            (57 if machine == "x86_64" else 103, 0, 1),
             (435, 0, 38),
             (425, 0, 1),
             (landlock.DENIED["ptrace"][machine == "aarch64"], 0, 1),

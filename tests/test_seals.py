@@ -1,13 +1,19 @@
 import json
+import signal
+import subprocess
 import sys
+import threading
 import time
 import types
+from pathlib import Path
 
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
 from kernelbench.seals import Poison, seal
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_nothing_has_changed():
@@ -53,10 +59,30 @@ def test_hooks_and_modes_are_noticed():
         assert changed() == "a mode of torch"
     sys.setprofile(lambda *_: None)
     try:
-        assert changed() == "the interpreter's profile or trace function"
+        assert changed().startswith("what the interpreter calls by itself")
     finally:
         sys.setprofile(None)
     assert changed() is None
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    assert changed().startswith("what the interpreter calls by itself")
+    signal.signal(signal.SIGUSR1, before)
+    with torch.device("cpu"):  # a default device is nobody's trick
+        assert changed() is None
+
+
+def test_threads_that_go_on_are_noticed():
+    changed, thread = seal(), threading.Timer(1000, print)
+    thread.start()
+    assert changed().startswith("what runs beside the forward")
+    thread.cancel(), thread.join()
+    assert changed() is None
+
+
+def test_no_audit_hook_is_added_after_ours():
+    code = "import sys; from kernelbench.seals import no_more_hooks; sys.addaudithook(no_more_hooks); heard = []"
+    code += "; sys.addaudithook(lambda *event: heard.append(event)); open('/dev/null').close(); print(len(heard))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert ran.stdout == "0\n", ran.stderr
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.int8, torch.bool])

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -180,7 +183,7 @@ def autotune_ranks_by_simulated_cost():
         "BLOCK": 64
     }  # fewer atomics; 256 fails its assertion
     assert seen == ["tuned_kernel"] * 4  # one trial of each BLOCK, whatever num_warps, and the launch itself
-    assert [k["launches"] for k in first.kernels if k["name"] == "tuned_kernel"] == [1]
+    assert [k["launches"] for k in first.kernels if k["name"] == "tuned_kernel"] == [3]  # the failed trial aside
     o.zero_()
     # 4,096 bytes of x; 16 atomics, each reads 4 bytes (the first time at full price) and writes 4
     assert us(clock(launch)) == 1 + (4096 + 4 + 0.25 * 15 * 4 + 16 * 4) / 1e3
@@ -408,6 +411,37 @@ def odd_kernel(x_ptr, KIND: tl.constexpr):
         undefined_name(at)  # noqa: F821
 
 
+def spend():
+    return 1
+
+
+class SideEffect:
+    def __init__(self, x, o):
+        self.x, self.o, self.dtype = x, o, o.dtype
+
+    def data_ptr(self):
+        torch.add(self.x, 1, out=self.o)
+        return self.o.data_ptr()
+
+
+@triton.jit
+def calls_python(x_ptr, o_ptr):
+    tl.store(o_ptr, spend())
+
+
+@triton.jit
+def takes_the_array(x_ptr, o_ptr):
+    tl.store(o_ptr, tl.load(x_ptr).handle.data[0])
+
+
+@triton.jit
+def plain(x_ptr, o_ptr):
+    tl.load(x_ptr)
+
+
+cheats = {"function": calls_python, "handle": takes_the_array, "torch": plain}
+
+
 @check
 def closures_errors_and_what_is_unsupported():
     x, o = torch.randn(4), torch.empty(4)
@@ -419,11 +453,24 @@ def closures_errors_and_what_is_unsupported():
     for kind, text in (("asm", "inline assembly"), ("integer", "pointers made from integers")):
         with pytest.raises(simulate.Unsupported, match=text):
             odd_kernel[(1,)](x, kind)
+    y, z = torch.zeros(4), torch.zeros(4)
+    for kind, text in (
+        ("function", "global variable spend"),
+        ("handle", "no attribute 'handle'"),
+        ("torch", "cannot call aten.add"),
+    ):
+        with pytest.raises(interpret.NotTriton, match=text):
+            clock(lambda: cheats[kind][(1,)](y, SideEffect(y, z) if kind == "torch" else z))  # noqa: B023
+    assert not z.any() and not issubclass(interpret.NotTriton, Exception)
     for call in (
         lambda: torch.compile(torch.nn.Linear(2, 2)),
-        lambda: torch.cuda.Stream(),
-        lambda: torch.cuda.current_stream(),
-        lambda: triton.testing.do_bench(lambda: None),
+        lambda: torch.cuda.CUDAGraph(),
+        lambda: torch.cuda.Event().elapsed_time(torch.cuda.Event()),
+        lambda: threading.Thread(target=print).start(),
+        lambda: ThreadPoolExecutor(1).submit(print),
+        lambda: clock(lambda: np.from_dlpack(torch.ones(3))),
+        lambda: clock(lambda: torch.ones(3).map_(torch.ones(3), max)),
+        lambda: torch.ones(3).untyped_storage().tolist(),
         lambda: clock(lambda: torch.ones(3).numpy()),
         lambda: clock(lambda: torch.ones(3).tolist()),
     ):
@@ -433,10 +480,57 @@ def closures_errors_and_what_is_unsupported():
 
 
 @check
+def an_operator_of_ones_own_costs_what_it_consists_of():
+    @torch.library.custom_op("drkernel_test::chain", mutates_args=())
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        o = torch.empty_like(x)
+        add_kernel[(4,)](x, x, o, x.numel(), BLOCK=256)
+        return torch.relu(o) * 2
+
+    x = torch.ones(1000)
+    own = clock(lambda: chain(x))
+    assert {k["name"]: k["launches"] for k in own.kernels} == {"add_kernel": 1, "aten::relu": 1, "aten::mul": 1}
+    assert us(own) == 1 + 4 + 4 / 4 + 4 + 1 + 8 + 1 + 8  # kB: the kernel reads x, reads it again, writes; two operators
+    assert torch.equal(chain(x), torch.full((1000,), 4.0))
+
+
+@check
+def outputs_are_copied_for_nothing_but_nothing_else_is():
+    x = torch.ones(1000)
+    with simulate.Meter(simulate.DEVICES["H200"], __file__) as meter:
+        y = x * 2
+        spent = meter.ms
+        (z,) = meter.copy([y])
+        assert meter.ms == spent and torch.equal(z, y) and z.data_ptr() != y.data_ptr()
+        z.clone()
+    assert meter.ms > spent
+
+
+@check
+def what_times_itself_is_told_the_simulated_time():
+    x, y, o, seen = torch.randn(1000), torch.randn(1000), torch.empty(1000), []
+    run = lambda: (add_kernel[(4,)](x, y, o, 1000, BLOCK=256), torch.relu(o))  # noqa: E731
+    meter = clock(
+        lambda: seen.extend([triton.testing.do_bench(run), *triton.testing.do_bench(run, quantiles=[0.5, 0.9])])
+    )
+    assert seen == pytest.approx([1e-3 * (1 + 12 + 1 + 8)] * 3) and us(meter) == 2 * 22
+
+
+@check
 def cuda_is_this_memory():
-    assert torch.ones(3, device="cuda").device.type == "cpu" and torch.ones(3).is_cuda
+    x = torch.ones(3, device="cuda")
+    assert (
+        x.is_cuda and x.device == torch.device("cuda:0") and x.get_device() == 0 and x.to(x.device).numpy().sum() == 3
+    )
+    with torch.device("cuda"):
+        assert torch.equal(torch.ones(3), x) and torch.equal(torch.arange(1.0, 2.0, device=x.device), x[:1])
+    with torch.device("meta"):
+        assert torch.ones(3).is_meta
+    with torch.cuda.stream(torch.cuda.Stream()) as stream, torch.cuda.device_of(x):
+        torch.cuda.current_stream().wait_event(torch.cuda.Event().record(stream))
+        x.record_stream(stream)
     assert torch.ones(3).to("cuda", torch.float16).dtype == torch.float16
-    assert torch.nn.Linear(2, 2, device=torch.device("cuda:0")).cuda().to("cuda").weight.device.type == "cpu"
+    assert torch.nn.Linear(2, 2, device=torch.device("cuda:0")).cuda().to("cuda").weight.is_cuda
     assert triton.runtime.driver.active.get_current_device() == 0
     assert torch.cuda.get_device_properties("cuda").multi_processor_count == 132
     with torch.cuda.device(0):

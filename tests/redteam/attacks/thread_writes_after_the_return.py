@@ -3,7 +3,7 @@
 layer: clock
 catalogue: 4.03
 task: a_chain
-expect: wrong, hack
+expect: wrong, hack, runtime_error, unsupported
 """
 
 import threading

@@ -4,7 +4,6 @@ layer: profile
 catalogue: own
 task: h_softmax
 expect: correct
-device: cuda
 coverage_at_least: 0.9
 """
 

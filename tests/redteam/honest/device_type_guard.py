@@ -5,7 +5,6 @@ catalogue: 14.03
 task: h_softmax
 expect: correct
 coverage_at_least: 0.9
-device: cuda
 """
 
 import torch

@@ -5,7 +5,6 @@ layer: clock
 catalogue: own
 task: h_softmax
 expect: correct
-device: cuda
 coverage_at_least: 0.9
 """
 

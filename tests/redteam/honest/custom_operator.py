@@ -1,0 +1,42 @@
+"""The kernel is a custom operator of PyTorch, registered by torch.library.custom_op with a fake for tracing.
+
+layer: source
+catalogue: own
+task: h_softmax
+expect: correct
+coverage_at_least: 0.9
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=-float("inf")) / 1.7
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(o_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def softmax(x):
+    o = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, o, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return o
+
+
+@torch.library.custom_op("honest::softmax", mutates_args=())
+def softmax_op(x: torch.Tensor) -> torch.Tensor:
+    return softmax(x)
+
+
+@softmax_op.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return softmax_op(x)

@@ -1,0 +1,47 @@
+"""ModelNew inherits from a base class that passes any arguments on; forward takes *args and **kwargs.
+
+layer: source
+catalogue: own
+task: h_softmax
+expect: correct
+coverage_at_least: 0.9
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=-float("inf")) / 1.7
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(o_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def softmax(x):
+    o = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, o, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return o
+
+
+class Model(nn.Module):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, *args, **kwargs):
+        raise NotImplementedError
+
+
+class Base(Model):
+    def forward(self, *args, **kwargs):
+        return self.compute(*args, **kwargs)
+
+    def compute(self, x, scale=None):
+        return softmax(x) if scale is None else softmax(x) * scale
+
+
+class ModelNew(Base):
+    pass

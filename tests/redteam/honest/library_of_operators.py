@@ -1,0 +1,45 @@
+"""Operators are defined by a schema and implemented in a torch.library.Library, one of them in place.
+
+layer: source
+catalogue: own
+task: h_softmax
+expect: correct
+coverage_at_least: 0.9
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=-float("inf")) / 1.7
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(o_ptr + row * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+def softmax(x):
+    o = torch.empty_like(x)
+    softmax_kernel[(x.shape[0],)](x, o, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return o
+
+
+LIBRARY = torch.library.Library("honest_ops", "DEF")
+LIBRARY.define("softmax_out(Tensor x, Tensor(a!) o) -> ()")
+
+
+def softmax_out(x, o):
+    softmax_kernel[(x.shape[0],)](x, o, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+
+
+LIBRARY.impl("softmax_out", softmax_out, "CompositeExplicitAutograd")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        o = torch.empty_like(x)
+        torch.ops.honest_ops.softmax_out(x, o)
+        return o
