@@ -17,7 +17,6 @@ Under --out: metrics.jsonl (first line: arguments, commit, versions, device), tr
 from_pretrained), plot.png. No KL term, no entropy bonus. Not covered yet: packed rows, offload, the memory plan.
 """
 
-import copy
 import math
 import os
 import random
@@ -46,7 +45,7 @@ from eval import evaluate, headline, summarise
 from gym import Gym, GymError
 from kernelbench import Task, TaskError, load_tasks
 from logbook import RunError
-from model import ModelError, load_policy, preset_of, refresh, resolve, shard
+from model import ModelError, load_policy, preset_of, resolve
 from processes import (
     LOCAL_WORLD,
     RANK,
@@ -63,6 +62,7 @@ from processes import (
     say,
 )
 from rollout import Trajectory, rollout
+from weights import refresh, rollout_copy, shard
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
@@ -151,8 +151,8 @@ class Args:
     """ratio clip above"""
     dual_clip: float = 3.0
     """bound of the loss of a turn with A < 0"""
-    micro_batch: int | None = None
-    """rows per forward and backward; changes memory and speed, not the result"""
+    micro_tokens: int | None = None
+    """tokens per forward and backward, of rows packed end to end; changes memory and speed, not the result"""
     perturb_rollout: float = 0.0
     """noise on the sampler's weights relative to their size, to try the mismatch correction"""
 
@@ -254,7 +254,7 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
 
     # 2. The trainer's own log-probs of the sampled tokens.                                           (P, G, K, T)
     logp_rollout, sampled = sampled_tokens(o.turns)
-    logp_old = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_batch)
+    logp_old, entropy = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_tokens)
     shape = (*o.valid.shape, sampled.shape[1])
     logp_old, logp_rollout, sampled = (x.reshape(shape) for x in (logp_old, logp_rollout, sampled))
     clock.append(time.perf_counter())
@@ -290,7 +290,7 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
             advantage.flatten()[rows],
             torch.where(sampled, weight, 0.0).flatten(0, 2)[rows],
             n_rows,
-            args.micro_batch,
+            args.micro_tokens,
             args.temperature,
             clip_low=args.clip_low,
             clip_high=args.clip_high,
@@ -333,9 +333,9 @@ def load(args: Args, gym, device: torch.device, checkpoint: Path | None) -> Run:
     random_init = args.random_init and not checkpoint
     policy, tokenizer = load_policy(str(checkpoint or args.model), device, torch.float32, random_init)
     compute = DTYPES[args.dtype]
-    sampler = copy.deepcopy(policy).to(compute).requires_grad_(False)
+    sampler = rollout_copy(policy, compute)
     if is_initialized():
-        policy = shard(policy, compute, checkpointing=device.type == "cuda")
+        policy = shard(policy, compute)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, betas=(0.9, 0.999), weight_decay=args.weight_decay)
     if checkpoint:
         logbook.load_optimizer(checkpoint, policy, optimizer, args)
@@ -459,7 +459,7 @@ def main() -> None:
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         sys.exit(
             f"train.py: out of GPU memory ({free:.0f} of {total:.0f} GiB free): if another process is using the GPU, stop it or "
-            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-batch, --rollout-batch or --max-response. The last "
+            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-tokens, --rollout-batch or --max-response. The last "
             "checkpoint is whole: continue with --resume"
         )
     except OSError as error:
