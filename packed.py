@@ -273,11 +273,14 @@ def _hidden(model, ids, positions, cu, how):
 
 INPUT, ATTENTION, PRODUCTS = range(3)  # a layer keeps its input; and the attention's output; and products of matrices
 ATTENTION_OP, PRODUCT_OP = torch.ops.drkernel.attention.default, torch.ops.aten.mm.default
-HOW_TO_CHECKPOINT = {
-    INPUT: {},
-    ATTENTION: {"context_fn": functools.partial(create_selective_checkpoint_contexts, [ATTENTION_OP])},
-    PRODUCTS: {"context_fn": functools.partial(create_selective_checkpoint_contexts, [ATTENTION_OP, PRODUCT_OP])},
-}
+
+
+def keep_attention():
+    return create_selective_checkpoint_contexts([ATTENTION_OP])
+
+
+def keep_products():
+    return create_selective_checkpoint_contexts([ATTENTION_OP, PRODUCT_OP])
 
 
 def layers_of(model: PreTrainedModel) -> list[torch.nn.Module]:
@@ -289,12 +292,20 @@ def recompute(model: PreTrainedModel, keep: Sequence[int], compiled: bool) -> No
     `compiled`; in place. The model then takes packed rows only."""
     model.config._attn_implementation = "packed"  # at the recomputation too
     for layer, kept in zip(layers_of(model), keep, strict=True):
-        forward = _checkpointed(layer.forward, HOW_TO_CHECKPOINT[kept])
+        forward = _checkpointed(layer.forward, kept)
         layer.forward = torch.compile(forward, fullgraph=True) if compiled else forward
 
 
-def _checkpointed(forward, how: dict):
-    def checkpointed(hidden, **kwargs):
-        return checkpoint(forward, hidden, use_reentrant=False, **how, **kwargs)
+def _checkpointed(forward, keep: int):
+    """torch.compile wants the context function as a global name: hence three functions that are nearly the same."""
 
-    return checkpointed
+    def with_input(hidden, **kwargs):
+        return checkpoint(forward, hidden, use_reentrant=False, **kwargs)
+
+    def with_attention(hidden, **kwargs):
+        return checkpoint(forward, hidden, use_reentrant=False, context_fn=keep_attention, **kwargs)
+
+    def with_products(hidden, **kwargs):
+        return checkpoint(forward, hidden, use_reentrant=False, context_fn=keep_products, **kwargs)
+
+    return (with_input, with_attention, with_products)[keep]
