@@ -117,6 +117,8 @@ def recompute_logprobs(
         scores = answer_logprobs(policy, [turns[rows[i]] for i in chunk] or [IDLE], width, temperature, micro_tokens)
         if chunk:
             logp[[rows[i] for i in chunk]], entropy[[rows[i] for i in chunk]] = (x.cpu() for x in scores)
+    if isinstance(policy, FSDPModule):
+        policy.reshard()  # without a backward the root stays gathered, in half precision
     return logp, entropy
 
 

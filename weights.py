@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from transformers import PreTrainedModel
@@ -66,6 +66,8 @@ def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
     """Copies the weights of `policy` (sharded or not) into the plain model `sampler`, in place, one tensor at a time: each rank casts
     its shard to the sampler's dtype, then the shards are gathered. Gives back the memory that `drop` took. Every rank must
     call it. Tied weights are one parameter on both sides."""
+    if isinstance(policy, FSDPModule):
+        policy.reshard()  # a root that is still gathered would show its copy in half precision
     target = dict(sampler.named_parameters())
     source = dict(policy.named_parameters())
     assert target.keys() == source.keys(), f"other parameters: {sorted(target.keys() ^ source.keys())[:4]}"

@@ -119,6 +119,8 @@ def worker(rank, port, folder):
         set_optimizer_state_dict(again, resumed, state["optimizer"])
         for p, q in ((policy, optimizer), (again, resumed)):
             update(p, q, 2)
+        with torch.no_grad():  # leaves the root gathered
+            policy.score(some_ids([5]), [5], torch.ones(5, dtype=torch.bool))
         with Gathered() as gathered:
             refresh(sampler, policy)
         state = {name: weights.full(p.detach()) for name, p in policy.named_parameters()}
