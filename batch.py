@@ -80,12 +80,19 @@ def answer_logprobs(
     sharded = isinstance(policy, FSDPModule)
     scorer = policy.score if sharded else partial(score, policy)
     fixed = pad_to if sharded and device.type == "cuda" else 0
-    scores = scorer(ids.to(device), ends.tolist(), wanted.to(device), temperature, fixed)
+    scored = int((ends - prompts.clamp(min=1)).sum())
+    scores = scorer(to(device, ids), ends.tolist(), to(device, wanted), temperature, fixed, scored)
     at = prompts[:, None] + torch.arange(width)  # (B, T): place in its row
     inside = at < ends[:, None]
-    at = torch.where(inside, at + (ends.cumsum(0) - ends)[:, None], 0).to(device)  # place in the pack
-    logp, entropy = (torch.where(inside.to(device), x[at], 0.0) for x in scores)
+    at = to(device, torch.where(inside, at + (ends.cumsum(0) - ends)[:, None], 0))  # place in the pack
+    inside = to(device, inside)
+    logp, entropy = (torch.where(inside, x[at], 0.0) for x in scores)
     return logp, entropy
+
+
+def to(device: torch.device, tensor: Tensor) -> Tensor:
+    """Without waiting for what the GPU does at the time."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def micro_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
@@ -113,10 +120,13 @@ def recompute_logprobs(
     """log π_old, the trainer's own opinion of every sampled token before the update, and the entropy there: (B, T) each."""
     logp, entropy = torch.zeros(len(turns), width), torch.zeros(len(turns), width)
     rows = [row for row, turn in enumerate(turns) if turn and turn.ids]
+    done = []
     for chunk in micro_batches([len(turns[row].prompt_ids) + len(turns[row].ids) for row in rows], micro_tokens):
         scores = answer_logprobs(policy, [turns[rows[i]] for i in chunk] or [IDLE], width, temperature, micro_tokens)
-        if chunk:
-            logp[[rows[i] for i in chunk]], entropy[[rows[i] for i in chunk]] = (x.cpu() for x in scores)
+        done.append(([rows[i] for i in chunk], scores))
+    for places, scores in done:
+        if places:
+            logp[places], entropy[places] = (x.cpu() for x in scores)
     if isinstance(policy, FSDPModule):
         policy.reshard()  # without a backward the root stays gathered, in half precision
     return logp, entropy
@@ -143,7 +153,7 @@ def accumulate_gradients(
         rows = [turns[i] for i in chunk] or [IDLE]
         logp, _ = answer_logprobs(policy, rows, width, temperature, micro_tokens)
         old, a, w = (
-            x[chunk].to(logp.device) if chunk else torch.zeros_like(logp) for x in (logp_old, advantage, weight)
+            to(logp.device, x[chunk]) if chunk else torch.zeros_like(logp) for x in (logp_old, advantage, weight)
         )
         loss = policy_loss(logp, old, a if chunk else a[:, 0], w, n_rows, **clips)
         (loss * WORLD).backward()

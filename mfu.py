@@ -118,7 +118,7 @@ class Train:
             lengths = some_rows(self.row, self.tokens, self.ragged, rng)
             ids = torch.randint(vocabulary, (sum(lengths),), device=device)
             wanted = torch.ones(len(ids), dtype=torch.bool, device=device)
-            logp, _ = policy.score(ids, lengths, wanted, 1.0, self.tokens if cuda else 0)
+            logp, _ = policy.score(ids, lengths, wanted, 1.0, self.tokens if cuda else 0, len(ids) - len(lengths))
             (logp.sum() / 1000).backward()
             return len(ids)
 

@@ -153,14 +153,14 @@ def _cudnn_is_faster() -> bool:
     return torch.cuda.get_device_capability()[0] in (9, 10) and (torch.backends.cudnn.version() or 0) > 91_500
 
 
-def _how(lengths: Sequence[int], cuda: bool) -> list[int]:
+def _how(lengths: Sequence[int], cuda: bool, head_dim: int) -> list[int]:
     """[L, whether to attend on the padded grid]."""
     longest = max(lengths)
     if not cuda:
         return [longest, 1]
     padded = -(-longest // GRID_STEP) * GRID_STEP
     cheap = len(lengths) * padded**2 <= GRID_COST * sum(length**2 for length in lengths)
-    return [padded, 1] if cheap and _cudnn_is_faster() else [longest, 0]
+    return [padded, 1] if cheap and head_dim <= 128 and _cudnn_is_faster() else [longest, 0]
 
 
 def packed_attention(module, query, key, value, attention_mask, scaling, sliding_window=None, cu=None, how=None, **kw):
@@ -235,25 +235,28 @@ def score(
     wanted: Tensor,
     temperature: float = 1.0,
     pad_to: int = 0,
+    scored: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """log p(token | those before it in its row) at `temperature` (differentiable), and the entropy of what it was drawn from (not):
     (T,), fp32, of the tokens `wanted`, 0 elsewhere and at the first token of a row.
 
     ids (T,) of rows of these lengths, end to end; wanted (T,) bool. pad_to: tokens that belong to no row are added up to this
-    number, so that shapes do not change with the batch. Every rank of a sharded model must call it (`model.score`, see
-    weights.shard)."""
+    number, so that shapes do not change with the batch. scored: how many tokens that makes, first ones aside, so that nobody waits
+    for the GPU to count them. Every rank of a sharded model must call it (`model.score`, see weights.shard)."""
     tokens, device = len(ids), ids.device
     assert sum(lengths) == tokens == len(wanted), f"{sum(lengths)} tokens in rows, {tokens} ids, {len(wanted)} wanted"
     counts = torch.tensor(lengths, device=device)
     ends = counts.cumsum(0)
     cu = F.pad(ends, (1, 0)).int()  # (N+1,)
     positions = torch.arange(tokens, device=device) - (ends - counts).repeat_interleave(counts, output_size=tokens)
-    how = torch.tensor(_how(lengths, ids.is_cuda))
+    head_dim = getattr(model.config, "head_dim", None) or model.config.hidden_size // model.config.num_attention_heads
+    how = torch.tensor(_how(lengths, ids.is_cuda, head_dim))
     if ids.is_cuda:
         torch._dynamo.mark_dynamic(cu, 0)
     spare = max(0, pad_to - tokens)
     hidden = _hidden(model, F.pad(ids, (0, spare))[None], F.pad(positions, (0, spare))[None], cu, how)  # (T', d)
-    pick = (wanted & (positions > 0)).nonzero()[:, 0]
+    skipped = ~wanted | (positions == 0)
+    pick = skipped.int().argsort(stable=True)[: len(skipped) - int(skipped.sum()) if scored is None else scored]  # (M,)
     scores = HeadLogprobs.apply(hidden[pick - 1], model.get_output_embeddings().weight, ids[pick], temperature)
     return tuple(hidden.new_zeros(tokens, dtype=torch.float32).index_put((pick,), x) for x in scores)
 

@@ -68,6 +68,8 @@ def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
     call it. Tied weights are one parameter on both sides."""
     if isinstance(policy, FSDPModule):
         policy.reshard()  # a root that is still gathered would show its copy in half precision
+    if any(p.untyped_storage().nbytes() == 0 for p in sampler.parameters()):
+        torch.cuda.empty_cache()
     target = dict(sampler.named_parameters())
     source = dict(policy.named_parameters())
     assert target.keys() == source.keys(), f"other parameters: {sorted(target.keys() ^ source.keys())[:4]}"
@@ -82,6 +84,7 @@ def drop(sampler: PreTrainedModel) -> None:
     """Frees the sampler's weights while the policy is updated: `refresh` writes them anew, so they need not go anywhere."""
     for parameter in sampler.parameters():
         parameter.untyped_storage().resize_(0)
+    torch.cuda.empty_cache()  # for blocks of other sizes; nothing without a GPU
 
 
 # --- Moments in host memory ---------------------------------------------------------------------------------------------

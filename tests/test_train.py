@@ -332,6 +332,13 @@ def test_killed_and_resumed_equals_uninterrupted(whole, tmp_path):
     assert torch.equal(weights_of(out), weights_of(whole))
 
 
+def test_offload_changes_nothing(whole, tmp_path):
+    out = tmp_path / "run"
+    command("--out", out, "--offload")
+    assert (weights_of(out) - weights_of(whole)).abs().max() < 1e-6
+    assert numbers_of(out)[-1]["policy/loss"] == pytest.approx(numbers_of(whole)[-1]["policy/loss"], rel=1e-3)
+
+
 @pytest.mark.parametrize("number,call", [(signal.SIGINT, 4), (signal.SIGTERM, 5)])
 def test_ctrl_c_leaves_a_resumable_run(whole, tmp_path, capsys, number, call):
     out = tmp_path / "run"
