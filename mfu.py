@@ -2,8 +2,9 @@
 
     python bench.py train --model qwen-8b --row 4096 --tokens 16384
     torchrun --nproc-per-node 2 bench.py train --model qwen-14b --row 16384
+    python bench.py step --model qwen-14b --prompts 2 --samples 8
 
-Model FLOP utilisation counts 6 N FLOP per token (N: all parameters; neither attention nor what is computed twice) against --peak. Idle
+`train` is an update's parts on rows of given lengths, `step` a whole RL step of train.py with random verdicts in place of a gym. Model FLOP utilisation counts 6 N FLOP per token (N: all parameters; neither attention nor what is computed twice) against --peak. Idle
 gaps are times in which no kernel, copy or memset ran, in a profiler's trace of two micro-batches.
 """
 
@@ -20,9 +21,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import plan
+import train
+from batch import outcomes
+from kernelbench import load_tasks
+from kernelbench.judge import Verdict
 from model import load_config, load_policy, parameter_count
 from packed import INPUT
-from processes import LOCAL_WORLD, WORLD, all_reduce, join, leave, own_gpu, say
+from processes import LOCAL_WORLD, RANK, WORLD, all_reduce, join, leave, own_gpu, say
 from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
 
@@ -178,6 +183,75 @@ class Train:
             path = Path(folder) / "trace.json"
             prof.export_chrome_trace(str(path))
             return idle_gaps(json.loads(path.read_text())["traceEvents"])
+
+
+class Dice:
+    """A gym that looks at nothing: half of the kernels are correct."""
+
+    def __init__(self, seed: int):
+        self.rng = random.Random(seed)
+
+    def evaluate(self, jobs, progress=False) -> list[Verdict]:
+        return [self.roll() for _ in jobs]
+
+    def roll(self) -> Verdict:
+        if self.rng.random() < 0.5:
+            return Verdict("wrong", message="thrown with dice")
+        return Verdict("correct", correct=True, speedup=1 + self.rng.random(), coverage=1.0, coverage_raw=1.0)
+
+
+@dataclass
+class Step:
+    """One RL step as train.py does it, on random weights: rollouts, log-probs, gradients, optimizer, refresh. Verdicts are dice, since
+    random weights write no kernel, and every row enters the loss."""
+
+    model: str = "qwen-14b"
+    """an alias, or a folder with a config.json"""
+    prompts: int = 2
+    samples: int = 8
+    turns: int = 3
+    max_response: int = 4_096
+    """tokens per turn; random weights hardly ever stop earlier"""
+    context: int = 18_432
+    """tokens of a rollout, and of a micro-batch"""
+    offload: bool = False
+    """as train.py's: on by itself where the step does not fit without"""
+    device: Literal["cuda", "cpu"] = "cuda"
+    tasks: str = "level1"
+
+    def run(self):
+        own_gpu()
+        join(self.device, sharded=True)
+        device = torch.device("cuda", torch.cuda.current_device()) if self.device == "cuda" else torch.device("cpu")
+        same = ("model", "prompts", "samples", "turns", "max_response", "context", "device", "tasks")
+        argv = [part for name in same for part in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
+        argv += [
+            "--random-init",
+            "--micro-tokens",
+            str(self.context),
+            "--mrs-band",
+            "inf",
+            "--mrs-veto",
+            "0",
+            "--seed",
+            "0",
+        ]
+        args, fits = plan.of_run(train.parse([*argv, *(["--offload"] if self.offload else [])]))
+        run = train.load(args, Dice(RANK), device, None, fits)
+        tasks = load_tasks(*args.tasks, device=self.device, seed=args.seed)
+        for step in (1, 2):  # the first compiles and makes the moments
+            begin = time.perf_counter()
+            groups, numbers = train.draw(run, step, tasks)
+            rolled = time.perf_counter() - begin
+            if fits:
+                torch.cuda.reset_peak_memory_stats()
+            line, _ = train.learn(run, step, outcomes(groups, args.samples, args.turns), numbers)
+            seconds = line | {"time/rollout": rolled, "time/step": time.perf_counter() - begin}
+            laps = ", ".join(f"{name[5:]} {value:.1f} s" for name, value in seconds.items() if name[:5] == "time/")
+            say(f"step {step}: {line['policy/rows']:.0f} rows, |g| {line['policy/grad_norm']:.3g}; {laps}")
+            if fits:
+                say(plan.check_peak(fits))
+        leave()
 
 
 def graph_count() -> int:

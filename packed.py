@@ -64,8 +64,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cu: Tensor, how: Tensor, scale: f
         out, lse, *_ = torch.ops.aten._flash_attention_forward(
             q, k, v, cu, cu, longest, longest, 0.0, True, False, scale=scale
         )
-    out[torch.arange(tokens, device=cu.device) >= cu[-1]] = 0
-    return out, lse
+    return out.masked_fill_((torch.arange(tokens, device=cu.device) >= cu[-1])[:, None, None], 0), lse
 
 
 @attention.register_fake
@@ -201,7 +200,7 @@ class HeadLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(ctx, hidden, head, targets, temperature):
         ctx.temperature, ctx.size = temperature, max(1, LOGITS_AT_ONCE // len(head))
-        f = _compiled(_statistics) if hidden.is_cuda else _statistics
+        f = _fused(_statistics, hidden)
         chunks = zip(hidden.split(ctx.size), targets.split(ctx.size), strict=True)
         logp, entropy, lse = map(torch.cat, zip(*(f(h @ head.T, t, temperature) for h, t in chunks), strict=True))
         ctx.save_for_backward(hidden, head, targets, lse)
@@ -211,7 +210,7 @@ class HeadLogprobs(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, _):
         hidden, head, targets, lse = ctx.saved_tensors
-        f = _compiled(_gradient) if hidden.is_cuda else _gradient
+        f = _fused(_gradient, hidden)
         d_hidden = torch.empty_like(hidden)
         d_head = torch.zeros_like(head) if ctx.needs_input_grad[1] else None
         for at in range(0, len(hidden), ctx.size):
@@ -223,9 +222,12 @@ class HeadLogprobs(torch.autograd.Function):
         return d_hidden, d_head, None, None
 
 
-@functools.cache
-def _compiled(function):
-    return torch.compile(function, dynamic=True)
+_compiled = functools.cache(torch.compile)
+
+
+def _fused(function, hidden: Tensor):
+    """Compiled where logits are in half precision on a GPU, so that fp32 stays in registers."""
+    return _compiled(function) if hidden.is_cuda and hidden.dtype != torch.float32 else function
 
 
 def score(

@@ -44,3 +44,14 @@ def test_the_benchmark_counts_tokens_and_flop(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert re.search(r"forward and backward: 192 tokens/s, 0.333 s per micro-batch", out), out
     assert "model FLOP utilisation 100.0%" in out and "optimizer step 1.00 s" in out
+
+
+def test_a_whole_step_updates_and_refreshes(capsys):
+    try:
+        how = {"prompts": 1, "samples": 3, "turns": 2, "max_response": 5, "context": 1024}
+        mfu.Step(model="tiny", tasks="toy/train:2", device="cpu", offload=True, **how).run()
+    finally:
+        processes.leave()
+    lines = re.findall(r"step (\d): (\d+) rows, \|g\| ([\d.e-]+)", capsys.readouterr().out)
+    assert [line[0] for line in lines] == ["1", "2"]
+    assert all(int(rows) > 0 and float(norm) > 0 for _, rows, norm in lines)
