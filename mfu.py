@@ -171,9 +171,8 @@ class Train:
         setup = plan.Setup(WORLD, LOCAL_WORLD, memory, host, self.tokens, self.row, offload)
         if plan.why_not(plan.estimate(shape, setup), setup):
             setup = plan.replace(setup, offload=True)
-        fits = plan.fit(shape, setup)
-        say(fits.table())
-        return fits
+        say(plan.estimate(shape, setup).table())
+        return plan.fit(shape, setup)
 
     def traced(self, micro_batch) -> tuple[float, list[Gap]]:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:

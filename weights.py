@@ -8,8 +8,10 @@ precision. Layers are gathered in half precision, one ahead of the other, where 
 import copy
 import math
 import types
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from mmap import PAGESIZE
 
 import torch
 import torch.distributed as dist
@@ -111,7 +113,8 @@ class OffloadedAdamW(torch.optim.AdamW):
 
     def __init__(self, params, first_dtype: torch.dtype = torch.float32, **kwargs):
         super().__init__(params, **kwargs)
-        self.first_dtype = first_dtype
+        self.first_dtype, self.pinned = first_dtype, []
+        weakref.finalize(self, unpin, self.pinned).atexit = False
 
     @torch.no_grad()
     def step(self, closure=None) -> None:
@@ -126,13 +129,25 @@ class OffloadedAdamW(torch.optim.AdamW):
         state = self.state[p]
         if not state:
             state["step"] = torch.tensor(0.0)
-            state["exp_avg"], state["exp_avg_sq"] = _on_host(p, self.first_dtype), _on_host(p, torch.float32)
+            state["exp_avg"], state["exp_avg_sq"] = self._zeros(p, self.first_dtype), self._zeros(p, torch.float32)
         state["step"] += 1
         weight, m, v = (local(x).view(-1) for x in (p, state["exp_avg"], state["exp_avg_sq"]))
         grad = local(p.grad).reshape(-1)
         for w, g, *moments in zip(*(x.split(PIECE) for x in (weight, grad, m, v)), strict=True):
             if len(w):
                 yield Piece(w, g, tuple(moments), int(state["step"]), group)
+
+    def _zeros(self, p: Tensor, dtype: torch.dtype) -> Tensor:
+        """Sharded like p, in host memory, pinned where p is on a GPU."""
+        memory = pages(local(p).numel() * dtype.itemsize)
+        if p.is_cuda and len(memory):
+            pin(memory)
+            self.pinned.append(memory)
+        host = memory.view(dtype).view(local(p).shape)
+        if not isinstance(p, DTensor):
+            return host
+        spec = DTensorSpec(p.device_mesh, p.placements, TensorMeta(p.shape, p.stride(), dtype))
+        return DTensor(host, spec, requires_grad=False)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """As the parent's, but the moments stay where they are: on the host, in their own dtype."""
@@ -150,18 +165,23 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.detach().to_local() if isinstance(tensor, DTensor) else tensor.detach()
 
 
-def _on_host(p: Tensor, dtype: torch.dtype) -> Tensor:
-    """Zeros like p, sharded like p, in pinned host memory where p is on a GPU."""
-    host = torch.zeros(local(p).shape, dtype=dtype)
-    if p.is_cuda and host.nbytes:  # torch's own pinned allocator rounds up to powers of two
-        error = torch.cuda.cudart().cudaHostRegister(host.data_ptr(), host.nbytes, 0)
-        if int(error) != 0:
-            raise MemoryError(f"CUDA cannot pin {host.nbytes / 2**30:.2f} GiB of host memory (error {int(error)})")
-    if not isinstance(p, DTensor):
-        return host
-    return DTensor(
-        host, DTensorSpec(p.device_mesh, p.placements, TensorMeta(p.shape, p.stride(), dtype)), requires_grad=False
-    )
+def pages(nbytes: int) -> Tensor:
+    """Zeros that share no page with anything else, as bytes: what CUDA pins are whole pages, each once."""
+    raw = torch.zeros(nbytes + 2 * PAGESIZE, dtype=torch.uint8)
+    start = -raw.data_ptr() % PAGESIZE
+    return raw[start : start + nbytes]
+
+
+def pin(memory: Tensor) -> None:
+    """torch's own pinned allocator would round sizes up to powers of two."""
+    error = int(torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), -(-len(memory) // PAGESIZE) * PAGESIZE, 0))
+    if error:
+        raise MemoryError(f"CUDA cannot pin {len(memory) / 2**30:.2f} GiB of host memory (error {error})")
+
+
+def unpin(pinned: list[Tensor]) -> None:
+    for memory in pinned:
+        torch.cuda.cudart().cudaHostUnregister(memory.data_ptr())
 
 
 def stream(pieces: Sequence[Piece]) -> None:

@@ -59,6 +59,17 @@ def test_a_first_moment_in_bf16_moves_weights_nearly_alike():
     assert optimizers[0].state[ours[0]]["exp_avg"].dtype == torch.bfloat16
 
 
+def test_moments_share_no_page():
+    """Small ones too, or CUDA would refuse to pin a page twice."""
+    owners = {}
+    held = [weights.pages(n) for n in [4, 512, 20_480, 4096, 0, 1_000_000] * 20]
+    for i, memory in enumerate(held):
+        assert memory.data_ptr() % weights.PAGESIZE == 0 and not memory.any()
+        first, last = memory.data_ptr() // weights.PAGESIZE, -(-(memory.data_ptr() + len(memory)) // weights.PAGESIZE)
+        assert all(owners.setdefault(page, i) == i for page in range(first, last))
+        memory += 1  # it is all there
+
+
 def test_the_copy_is_dropped_and_written_anew():
     policy = small()
     sampler = rollout_copy(policy, torch.bfloat16)
