@@ -39,10 +39,10 @@ from model import (
     load_policy,
     preset_of,
     save_policy,
-    shard,
     tiny_policy,
     token_logprobs,
 )
+from packed import INPUT
 from rollout import (
     FEEDBACK_TOKENS,
     Trajectory,
@@ -54,6 +54,7 @@ from rollout import (
     prompt_text,
     text_ids,
 )
+from weights import shard
 
 Row = tuple[list[int], list[int]]  # ids, and 1 where an id is in the loss
 
@@ -281,7 +282,7 @@ def fine_tune(args: "Args", say: Callable[[str], None]) -> None:
             os.environ.setdefault("MASTER_PORT", "29511")
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=world)
         compute = torch.bfloat16 if device.type == "cuda" and style == "full" else torch.float32
-        shard(model, compute, checkpointing=device.type == "cuda")
+        shard(model, compute, keep=[INPUT] * model.config.num_hidden_layers if device.type == "cuda" else None)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
     rng = random.Random(args.seed)
     order = [i for _ in range(args.epochs) for i in rng.sample(range(len(rows)), len(rows))]

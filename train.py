@@ -14,10 +14,9 @@ Whole groups live on one process, so no baseline crosses processes. Everything r
 an interrupted run that is resumed ends with the numbers of one that was not, as does an abandoned step done again.
 
 Under --out: metrics.jsonl (first line: arguments, commit, versions, device), transcripts/, checkpoints/ (each loads with
-from_pretrained), plot.png. No KL term, no entropy bonus. Not covered yet: packed rows, offload, the memory plan.
+from_pretrained), plot.png. No KL term, no entropy bonus.
 """
 
-import copy
 import math
 import os
 import random
@@ -39,6 +38,7 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 import logbook
+import plan
 import rewards
 import sft
 from batch import Outcomes, accumulate_gradients, outcomes, recompute_logprobs, sampled_tokens
@@ -46,7 +46,7 @@ from eval import evaluate, headline, summarise
 from gym import Gym, GymError
 from kernelbench import Task, TaskError, load_tasks
 from logbook import RunError
-from model import ModelError, load_policy, preset_of, refresh, resolve, shard
+from model import ModelError, load_policy, preset_of, resolve
 from processes import (
     LOCAL_WORLD,
     RANK,
@@ -63,6 +63,7 @@ from processes import (
     say,
 )
 from rollout import Trajectory, rollout
+from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
@@ -151,8 +152,10 @@ class Args:
     """ratio clip above"""
     dual_clip: float = 3.0
     """bound of the loss of a turn with A < 0"""
-    micro_batch: int | None = None
-    """rows per forward and backward; changes memory and speed, not the result"""
+    offload: bool = False
+    """moments in host memory, no rollout copy during the update; turned on where the run does not fit without"""
+    micro_tokens: int | None = None
+    """tokens per forward and backward, of rows packed end to end; changes memory and speed, not the result"""
     perturb_rollout: float = 0.0
     """noise on the sampler's weights relative to their size, to try the mismatch correction"""
 
@@ -252,9 +255,12 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
     advantage = rewards.leave_one_out(returns, o.valid)  # rewards.grpo for GRPO
     flat = rewards.equal_returns(returns, o.valid)  # (P, K)
 
+    if args.offload:
+        drop(run.sampler)  # step 5 writes it anew
+
     # 2. The trainer's own log-probs of the sampled tokens.                                           (P, G, K, T)
     logp_rollout, sampled = sampled_tokens(o.turns)
-    logp_old = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_batch)
+    logp_old, entropy = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_tokens)
     shape = (*o.valid.shape, sampled.shape[1])
     logp_old, logp_rollout, sampled = (x.reshape(shape) for x in (logp_old, logp_rollout, sampled))
     clock.append(time.perf_counter())
@@ -276,6 +282,7 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
     pairs = logbook.measure(
         o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight
     )
+    pairs["policy/entropy_exact"] = entropy.sum().item(), sampled.sum().item()
     line = over_processes(pairs) | {"policy/loss": 0.0, "policy/grad_norm": 0.0, "policy/rows": n_selected}
     if (line["gym/error"] or 0) > args.max_gym_errors:
         return line, returns
@@ -290,7 +297,7 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
             advantage.flatten()[rows],
             torch.where(sampled, weight, 0.0).flatten(0, 2)[rows],
             n_rows,
-            args.micro_batch,
+            args.micro_tokens,
             args.temperature,
             clip_low=args.clip_low,
             clip_high=args.clip_high,
@@ -328,27 +335,31 @@ def held_out(run: Run, tasks: Sequence[Task]) -> dict[str, float | None]:
 # --- The loop ------------------------------------------------------------------------------------------------------------
 
 
-def load(args: Args, gym, device: torch.device, checkpoint: Path | None) -> Run:
+def load(args: Args, gym, device: torch.device, checkpoint: Path | None, fits: plan.Plan | None) -> Run:
     """The policy in float32, its copy for sampling, the optimizer; from a checkpoint where there is one."""
     random_init = args.random_init and not checkpoint
     policy, tokenizer = load_policy(str(checkpoint or args.model), device, torch.float32, random_init)
     compute = DTYPES[args.dtype]
-    sampler = copy.deepcopy(policy).to(compute).requires_grad_(False)
+    sampler = rollout_copy(policy, compute)
     if is_initialized():
-        policy = shard(policy, compute, checkpointing=device.type == "cuda")
-    optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, betas=(0.9, 0.999), weight_decay=args.weight_decay)
+        policy = shard(policy, compute, fits.keep if fits else None, compiled=fits is not None)
+    how = {"lr": args.lr, "betas": (0.9, 0.999), "weight_decay": args.weight_decay}
+    if args.offload:
+        optimizer = OffloadedAdamW(policy.parameters(), fits.first_dtype if fits else torch.float32, **how)
+    else:
+        optimizer = torch.optim.AdamW(policy.parameters(), **how, fused=device.type == "cuda")
     if checkpoint:
         logbook.load_optimizer(checkpoint, policy, optimizer, args)
     return Run(args, policy, sampler, tokenizer, optimizer, logbook.TimedGym(gym))
 
 
-def main_loop(args: Args, gym, device: torch.device) -> None:
-    """Trains. args is resolved; gym judges."""
+def main_loop(args: Args, gym, device: torch.device, fits: plan.Plan | None) -> None:
+    """Trains. args is resolved; gym judges; `fits` is the memory plan on GPUs."""
     tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
     eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
     out, start, checkpoint = logbook.open_run(args, device.type)
     say(textwrap.fill(f"{out}: " + ", ".join(f"{k}={v}" for k, v in vars(args).items()), 120))
-    run, stop, saved = load(args, gym, device, checkpoint), Stop(), start if checkpoint else -1
+    run, stop, saved = load(args, gym, device, checkpoint, fits), Stop(), start if checkpoint else -1
 
     def save(step: int) -> None:
         nonlocal saved
@@ -378,7 +389,11 @@ def main_loop(args: Args, gym, device: torch.device) -> None:
         if told_to_stop(step - 1):  # this step is abandoned; done again, it will be the same
             return
         o = outcomes(groups, args.samples, args.turns)
+        if fits:
+            torch.cuda.reset_peak_memory_stats()
         line, returns = learn(run, step, o, numbers)
+        if fits and step == start + 1:
+            say(plan.check_peak(fits))
         if (line["gym/error"] or 0) > args.max_gym_errors:
             save(step - 1)
             why = next((t.verdict.message for t in o.turns if t and t.verdict and t.verdict.status == "gym_error"), "")
@@ -433,14 +448,14 @@ def run(argv: list[str]) -> None:
         one_process_per_gpu(sys.argv)
     device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
     join(args.device, sharded=args.dtype != "fp32")
-    args = replace(args, seed=from_rank_0(args.seed))
+    args, fits = plan.of_run(replace(args, seed=from_rank_0(args.seed)))
     if device.type == "cpu" and preset_of(args.model) == "tiny":
         torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
     if args.model == "tiny" and not args.random_init and not args.resume:
         from_rank_0(sft.cold_start(args.device) if RANK == 0 else None)  # the others wait; at once where it is there
     workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
     with Gym(device=args.device, workers=workers, seed=args.seed, cluster=args.cluster) as gym:
-        main_loop(args, gym, device)
+        main_loop(args, gym, device, fits)
     leave()
 
 
@@ -459,7 +474,7 @@ def main() -> None:
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         sys.exit(
             f"train.py: out of GPU memory ({free:.0f} of {total:.0f} GiB free): if another process is using the GPU, stop it or "
-            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-batch, --rollout-batch or --max-response. The last "
+            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-tokens, --rollout-batch or --max-response. The last "
             "checkpoint is whole: continue with --resume"
         )
     except OSError as error:
