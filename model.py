@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 import transformers
+from safetensors import SafetensorError
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
@@ -238,7 +239,7 @@ def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTra
         )
     try:
         tokenizer, policy = _from_files(source, dtype, local=True)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         if folder.exists():
             raise ModelError(f"{source} cannot be loaded as a causal language model: {_first_line(error)}") from None
         tokenizer, policy = _from_hub(source, dtype)
@@ -400,6 +401,14 @@ def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
     assert target.keys() == source.keys(), f"other parameters: {sorted(target.keys() ^ source.keys())[:4]}"
     for name, parameter in source.items():
         target[name].copy_(_full(parameter))
+
+
+@torch.no_grad()
+def perturb(model, sigma: float, seed: int) -> None:
+    """θ <- θ (1 + σ ε), ε ~ N(0, 1): a sampler that is deliberately not quite the policy; the same on all processes."""
+    generator = torch.Generator().manual_seed(seed)
+    for p in model.parameters():
+        p.mul_(1 + sigma * torch.randn(p.shape, generator=generator).to(p))
 
 
 @torch.no_grad()
