@@ -90,8 +90,7 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
     trouble = None
     if RANK == 0:
         try:
-            for folder in ("transcripts", "checkpoints"):
-                (out / folder).mkdir(parents=True, exist_ok=True)
+            (out / "checkpoints").mkdir(parents=True, exist_ok=True)
             (out / "metrics.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
             append(out, {"step": -1, "header": header(args, device)})
         except OSError as error:
@@ -220,6 +219,7 @@ def write_transcripts(path: Path, groups: Sequence[Sequence[Trajectory]], return
                 else "no room in the context"
             )
             parts.append(f"{'-' * 40} turn {k + 1}: {len(turn.ids)} tokens\n{turn.text}\n{'-' * 40} verdict: {told}")
+    path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -32,7 +32,7 @@ SILENT_WHILE_STOPPING = 15.0  # torchrun tells the others to stop when one has d
 
 
 def end(sentence: str) -> None:
-    print(f"train.py: {sentence}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).name}: {sentence}", file=sys.stderr, flush=True)
     os._exit(1)
 
 
