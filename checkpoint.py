@@ -98,11 +98,10 @@ def save(
         try:
             state = state | {"processes": WORLD, "optimizer": "optimizer" in tensors}
             (new / "state.json").write_text(json.dumps(state))
-            for file in new.rglob("*"):
+            for file in new.rglob("*.*"):
                 _flush(file)
             shutil.rmtree(final, ignore_errors=True)
             new.rename(final)
-            _flush(final.parent)
             for old in checkpoints(out)[:-2]:
                 _remove(old)
         except OSError as error:

@@ -7,6 +7,7 @@ only, as cuda:0. One process on the CPU needs no process group.
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ RANK, WORLD, LOCAL_RANK, LOCAL_WORLD = (
     env("LOCAL_RANK", 0),
     env("LOCAL_WORLD_SIZE", 1),
 )
+OF_TORCHRUN = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # the store at MASTER_ADDR is torchrun's
 
 
 def own_gpu() -> None:
@@ -46,26 +48,66 @@ def one_process_per_gpu(argv: list[str]) -> None:
     ours = ("TORCHELASTIC_", "GROUP_", "ROLE_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     for name in [name for name in os.environ if name.startswith(ours)]:
         del os.environ[name]
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "600")  # seconds to save in after SIGTERM; torch >= 2.12
     run = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
     os.execv(sys.executable, [sys.executable, *run, *argv])
 
 
+class StartError(RuntimeError):
+    """Another process could not start; the text is what the user reads."""
+
+
 def join(device: str, sharded: bool) -> None:
     """The process group: gloo, and NCCL beside it on GPUs. None for a single process that does not shard."""
-    if WORLD == 1 and not sharded:
-        return
     backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
-    alone = {} if "MASTER_ADDR" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-    dist.init_process_group(backend, timeout=timedelta(hours=2), **alone)
+    if WORLD > 1:
+        how = {"store": _store(server=RANK == 0), "rank": RANK, "world_size": WORLD}
+        _all_here(how["store"])
+    elif not sharded:
+        return
+    else:
+        how = {} if "MASTER_ADDR" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    dist.init_process_group(backend, timeout=timedelta(hours=2), **how)
+
+
+def _store(server: bool = False, seconds: float = 600) -> dist.TCPStore:
+    """A connection to the store of all processes: torchrun's, else process 0's."""
+    server = server and not OF_TORCHRUN
+    where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return dist.TCPStore(*where, is_master=server, wait_for_workers=False, timeout=timedelta(seconds=seconds))
+
+
+def _all_here(store: dist.TCPStore, minutes: float = 10) -> None:
+    """Waits for all processes. Errors: StartError where one has failed before this, or does not come."""
+    store.set(f"here/{RANK}", "")
+    until = time.monotonic() + 60 * minutes
+    while missing := [rank for rank in range(WORLD) if not store.check([f"here/{rank}"])]:
+        if store.check(["failed"]):
+            raise StartError(f"process {store.get('failed').decode()}")
+        if time.monotonic() > until:
+            raise StartError(
+                f"process {missing[0]} of {WORLD} has not come within {minutes:.0f} minutes: see its machine"
+            )
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def _failure_at_start_is_told():
+    """torchrun's store outlives the processes: who waits for this one reads there why it does not come."""
+    try:
+        yield
+    except BaseException as error:
+        if WORLD > 1 and OF_TORCHRUN and not dist.is_initialized() and not isinstance(error, StartError):
+            why = (str(error).splitlines() or [type(error).__name__])[0][:300]
+            _store(seconds=10).set("failed", f"{RANK} on {socket.gethostname()} could not start: {why}")
+        raise
 
 
 def board() -> dist.Store | None:
     """A store that all processes see, over a connection of its own, whatever the collectives are doing; None for a single one."""
     if WORLD == 1:
         return None
-    where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = dist.TCPStore(*where, is_master=False, wait_for_workers=False, timeout=timedelta(seconds=10))
-    return dist.PrefixStore(f"watchdog/{env('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+    return dist.PrefixStore(f"watchdog/{env('TORCHELASTIC_RESTART_COUNT', 0)}", _store(seconds=10))
 
 
 def leave(wait: bool = True) -> None:
@@ -119,11 +161,14 @@ def one_sentence(script: str, mutual: tuple[type[Exception], ...], own: tuple[ty
     """Ends the process with a sentence where the user can mend what went wrong. mutual: errors that every process raises at
     once; own: those of one process."""
     try:
-        yield
+        with _failure_at_start_is_told():
+            yield
     except own as error:
         sys.exit(f"{script}: {error}")
+    except StartError as error:
+        sys.exit(f"{script}: {error}" if LOCAL_RANK == 0 else 1)
     except mutual as error:
-        if RANK != 0 and dist.is_initialized():
+        if RANK != 0 and (dist.is_initialized() or LOCAL_RANK != 0):
             time.sleep(3)  # torchrun ends the others at the first exit: let process 0 speak
             sys.exit(1)
         leave(wait=False)
@@ -212,7 +257,9 @@ class Stop:
             self.may_abandon = False
 
     def check(self) -> None:
-        if self.at is not None and self.may_abandon and threading.current_thread() is threading.main_thread():
+        if self.at is None or not self.may_abandon or threading.current_thread() is not threading.main_thread():
+            return
+        if not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
             raise Stopped
 
     def __call__(self) -> bool:

@@ -366,7 +366,7 @@ def fine_tune(args: "Args", stop: Stop) -> None:
         optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
         if folder:
             checkpoint.load(folder, model, optimizer, args.lr, 0.01)
-        model.base_model.register_forward_pre_hook(watch.beat)
+        model.get_input_embeddings().register_forward_pre_hook(watch.beat)
         dtype = torch.bfloat16 if big else torch.float32
         checkpoint.make_room(out, model, dtype)
 

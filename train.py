@@ -350,7 +350,7 @@ def load(args: Args, gym, device: torch.device, folder: Path | None, watch: Watc
     if folder:
         checkpoint.load(folder, policy, optimizer, args.lr, args.weight_decay)
     for model in (policy, sampler):
-        model.base_model.register_forward_pre_hook(watch.beat)
+        model.get_input_embeddings().register_forward_pre_hook(watch.beat)
     return Run(
         args, policy, sampler, tokenizer, optimizer, logbook.TimedGym(gym, watch.beat), watch.stop, deque(maxlen=32)
     )

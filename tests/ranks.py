@@ -20,13 +20,22 @@ THEIRS = [
 FORKS.set_forkserver_preload([*THEIRS, "transformers.models.qwen3.modeling_qwen3", "transformers.generation.utils"])
 
 
-def start(world: int, function, *args, log: Path) -> list:
-    """`function(*args)`, a function of a test module, in `world` processes as torchrun would start them; what rank R prints goes
-    to log/R.txt."""
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {"WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return free.getsockname()[1]
+
+
+def start(world: int, function, *args, log: Path, port: int | None = None) -> list:
+    """`function(*args)`, a function of a test module, in `world` processes as torchrun would start them; what rank R prints goes
+    to log/R.txt. port: of a store that outlives them, as torchrun's does."""
+    shared = {
+        "WORLD_SIZE": world,
+        "LOCAL_WORLD_SIZE": world,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port or free_port(),
+    }
+    shared |= {"TORCHELASTIC_USE_AGENT_STORE": port is not None}
     processes = []
     for rank in range(world):
         env = {k: str(v) for k, v in (shared | {"RANK": rank, "LOCAL_RANK": rank, "OMP_NUM_THREADS": 1}).items()}
@@ -38,7 +47,7 @@ def start(world: int, function, *args, log: Path) -> list:
     return processes
 
 
-def finish(processes: list, seconds: float = 120) -> list[int]:
+def finish(processes: list, seconds: float = 300) -> list[int]:
     """Their exit codes; none is left behind."""
     try:
         for process in processes:

@@ -24,7 +24,8 @@ def trained(steps: int = 2):
 
 
 def step_on(policy, optimizer, seed: int) -> None:
-    policy(torch.arange(12)[None] + seed, labels=torch.arange(12)[None]).loss.backward()
+    ids = torch.arange(12, device=policy.device)[None]
+    policy(ids + seed, labels=ids).loss.backward()
     optimizer.step()
     optimizer.zero_grad()
 
@@ -35,7 +36,7 @@ def numbers(policy, optimizer) -> dict[str, torch.Tensor]:
     for name, p in policy.named_parameters():
         found[name] = p.detach()
         found |= {f"{name}/{key}": value for key, value in optimizer.state[p].items()}
-    return {k: (v.full_tensor() if hasattr(v, "full_tensor") else v).clone() for k, v in found.items()}
+    return {k: (v.full_tensor() if hasattr(v, "full_tensor") else v).cpu().clone() for k, v in found.items()}
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
@@ -102,12 +103,12 @@ def test_the_export_in_several_files_and_tied_weights_once(tmp_path, monkeypatch
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["Qwen3ForCausalLM"]
 
 
-def in_two(given: Path, expected: Path, out: Path) -> None:
-    """A rank of two: what one process saved is loaded in shards, trained, saved in shards."""
+def in_shards(given: Path, expected: Path, out: Path, device: str = "cpu") -> None:
+    """A rank: what one process saved is loaded in shards, trained, saved in shards."""
     import processes
 
-    processes.join("cpu", sharded=True)
-    policy, tokenizer = load_policy(str(given), "cpu", torch.float32)
+    processes.join(device, sharded=True)
+    policy, tokenizer = load_policy(str(given), device, torch.float32)
     policy = shard(policy, torch.float32)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=1.0)
     checkpoint.load(given, policy, optimizer, 1e-3, 0.01)
@@ -124,7 +125,7 @@ def test_one_process_then_two_then_one(tmp_path):
     policy, tokenizer, optimizer = trained()
     given = save(tmp_path, 2, policy, tokenizer, optimizer)
     torch.save(numbers(policy, optimizer), tmp_path / "given.pt")
-    two = ranks.start(2, in_two, given, tmp_path / "given.pt", tmp_path, log=tmp_path)
+    two = ranks.start(2, in_shards, given, tmp_path / "given.pt", tmp_path, log=tmp_path)
     assert ranks.finish(two) == [0, 0], (tmp_path / "0.txt").read_text() + (tmp_path / "1.txt").read_text()
     folder = tmp_path / "checkpoints" / "step_000003"
     assert len(list((folder / "train").glob("*.distcp"))) == 2
@@ -133,6 +134,19 @@ def test_one_process_then_two_then_one(tmp_path):
     step_on(policy, optimizer, 7)  # the same step on one process
     for name, value in numbers(again, other).items():
         torch.testing.assert_close(value, numbers(policy, optimizer)[name], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.gpu
+def test_a_gpu_goes_on_from_a_cpu(tmp_path):
+    policy, tokenizer, optimizer = trained()
+    given = save(tmp_path, 2, policy, tokenizer, optimizer)
+    torch.save(numbers(policy, optimizer), tmp_path / "given.pt")
+    one = ranks.start(1, in_shards, given, tmp_path / "given.pt", tmp_path, "cuda", log=tmp_path)
+    assert ranks.finish(one) == [0], (tmp_path / "0.txt").read_text()
+    again, _, other = reload(tmp_path / "checkpoints" / "step_000003")
+    assert same(numbers(again, other), torch.load(tmp_path / "numbers.pt"))
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "step_000003")
+    assert all(torch.equal(a, b.bfloat16()) for a, b in zip(exported.parameters(), again.parameters(), strict=True))
 
 
 def test_the_last_two_are_kept_and_only_whole_ones_count(tmp_path):

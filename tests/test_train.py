@@ -16,6 +16,7 @@ import torch
 import batch
 import checkpoint
 import logbook
+import processes
 import train
 from kernelbench import Task
 from kernelbench.judge import Verdict
@@ -149,7 +150,6 @@ def test_micro_batches_hold_every_row_once():
 
 def learn_once(path: Path) -> None:
     """A rank: its share of four groups through one step of plain gradient descent."""
-    import processes
     from model import shard
 
     processes.join("cpu", sharded=False)
@@ -472,6 +472,24 @@ def test_a_gym_that_fails_stops_the_run(tmp_path):
 @pytest.mark.parametrize("argv,flag", [(["--samples", "1"], "--samples"), (["--temperature", "0"], "--temperature")])
 def test_settings_that_cannot_work(tmp_path, argv, flag):
     assert flag in sentence("--out", tmp_path / "run", *argv)
+
+
+def test_one_process_and_several_gpus(monkeypatch, capsys):
+    """Becomes torchrun, without what a torchrun around it has set; a rank of torchrun stays what it is."""
+    ran = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(processes.os, "execv", lambda *argv: ran.append((argv, dict(os.environ))))
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "x", "OTHER": "1"}.items():
+        monkeypatch.setenv(name, value)
+    processes.one_process_per_gpu(["train.py", "--model", "qwen-14b"])
+    ((python, argv), env), *more = ran
+    assert python == argv[0] == sys.executable and not more
+    assert argv[1:] == [*"-m torch.distributed.run --standalone --nproc-per-node=8 train.py --model qwen-14b".split()]
+    assert not {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"} & set(env) and env["OTHER"] == "1"
+    assert "8 GPUs" in capsys.readouterr().out
+    monkeypatch.setattr(processes, "WORLD", 8)
+    processes.one_process_per_gpu(["train.py"])
+    assert len(ran) == 1
 
 
 def test_the_real_command(tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import ranks
+import torch
 from test_train import QUICK, FakeGym, command, fake_verdict, numbers_of
-from torch.distributed import HashStore
+from torch.distributed import HashStore, TCPStore
 
 import watchdog
 from checkpoint import RunError, checkpoints
@@ -213,7 +213,7 @@ def a_rank(out: Path, rank: int, call: int, number: int, silent: float) -> None:
 def test_a_rank_that_dies_in_mid_step(tmp_path, number):
     """Calls 1 and 2: the evaluation; 3 and 4: step 1; 5: in step 2. The run then goes on with one process."""
     two = ranks.start(2, a_rank, tmp_path / "run", 1, 5, number, 4.0, log=tmp_path)
-    two[0].join(60)
+    two[0].join(240)
     said = (tmp_path / "0.txt").read_text()
     assert two[0].exitcode == 1, said
     assert number == signal.SIGSTOP or two[1].exitcode == -number
@@ -234,6 +234,60 @@ def test_one_of_two_is_told_to_stop(tmp_path):
     assert [folder.name for folder in checkpoints(tmp_path / "run")] == ["step_000000", "step_000001"][-1:]
 
 
+def a_rank_on_a_gpu(out: Path) -> None:
+    """Rank 1 dies in step 2 while rank 0 is on its way into a collective of NCCL, which nothing ends."""
+    import train
+
+    real, calls = train.accumulate_gradients, [0]
+
+    def dying(*args, **kwargs):
+        calls[0] += 1
+        if calls[0] == 2 and train.RANK == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+
+    train.accumulate_gradients = dying
+    train.Gym = lambda **_: ByTask()
+    sys.argv = ["train.py", *QUICK, *GREEDY, "--device", "cuda", "--dtype", "bf16", "--out", str(out)]
+    train.main()
+
+
+@pytest.mark.gpu
+def test_a_rank_that_dies_beside_nccl(tmp_path):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    two = ranks.start(2, a_rank_on_a_gpu, tmp_path / "run", log=tmp_path)
+    two[1].join(240)
+    assert two[1].exitcode == -signal.SIGKILL, (tmp_path / "1.txt").read_text()
+    two[0].join(60)
+    assert two[0].exitcode not in (0, None), "still there after a minute"
+    ranks.finish(two, 0.1)
+    assert "process 0 of 2 ends" in (tmp_path / "0.txt").read_text()
+    assert [line["step"] for line in numbers_of(tmp_path / "run")] == [0, 1]
+
+
+def a_rank_that_cannot_start(out: Path) -> None:
+    import processes
+
+    if processes.RANK == 1:
+        sys.argv = ["train.py", "--resume", str(out / "none")]
+        import train
+
+        train.main()
+    else:
+        a_rank(out, 0, 99, 0, 60.0)
+
+
+def test_a_rank_that_cannot_start(tmp_path):
+    """As on a second machine that does not see the folder: the others do not wait for it."""
+    port = ranks.free_port()
+    store = TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
+    two = ranks.start(2, a_rank_that_cannot_start, tmp_path, log=tmp_path, port=port)
+    assert ranks.finish(two) == [1, 1] and store.check(["failed"])
+    assert "process 1 on" in (said := (tmp_path / "0.txt").read_text()) and "holds no run" in said
+    assert "Traceback" not in said
+
+
 LAUNCHED = """
 import sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
@@ -248,22 +302,19 @@ def test_two_launchers(tmp_path, whole_greedy):
     """Two torchruns as of two machines: the numbers of one process; when one of them is killed in step 3, nothing is left."""
     script, out = tmp_path / "drive.py", tmp_path / "run"
     script.write_text(LAUNCHED.format(root=str(ROOT), tests=str(ROOT / "tests")))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     launch = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
-    launch += [f"--rdzv-endpoint=localhost:{port}", "--rdzv-id=x", "--local-addr=localhost", str(script)]
+    launch += [f"--rdzv-endpoint=localhost:{ranks.free_port()}", "--rdzv-id=x", "--local-addr=localhost", str(script)]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": env}
     command_line = [*launch, *QUICK, *GREEDY, "--out", str(out)]
     launchers = [subprocess.Popen(command_line, **pipes) for _ in range(2)]
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while len(checkpoints(out)) < 2 or checkpoints(out)[-1].name != "step_000002":
             assert time.monotonic() < until and all(p.poll() is None for p in launchers)
             time.sleep(0.1)
         launchers[1].kill()
-        texts = [p.communicate(timeout=60)[0] for p in launchers]  # their ranks hold the pipes too
+        texts = [p.communicate(timeout=120)[0] for p in launchers]  # their ranks hold the pipes too
     finally:
         for process in launchers:
             process.kill()
@@ -281,5 +332,5 @@ def test_two_launchers(tmp_path, whole_greedy):
 @pytest.fixture(scope="module")
 def whole_greedy(tmp_path_factory):
     out = tmp_path_factory.mktemp("greedy") / "run"
-    command("--out", out, *GREEDY, gym=ByTask())
+    command("--out", out, *GREEDY, "--steps", "2", gym=ByTask())
     return out
