@@ -162,9 +162,10 @@ def export(
         held = {}
         for name in names:
             tensor = named[name].detach()
-            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            tensor = tensor.to(dtype if tensor.is_floating_point() else tensor.dtype)
+            tensor = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
             if RANK == 0 and not trouble:
-                held[name] = whole.to(dtype if whole.is_floating_point() else whole.dtype).contiguous().cpu()
+                held[name] = tensor.contiguous().cpu()
             beat()
         if RANK == 0 and not trouble:
             try:

@@ -81,6 +81,7 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
             new = out / ".metrics.jsonl"
             new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
             new.replace(out / "metrics.jsonl")
+            (out / "stop").unlink(missing_ok=True)
         on_one_disk(out)
         return out, state["step"], folder
     name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
@@ -91,7 +92,8 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
     if RANK == 0:
         try:
             (out / "checkpoints").mkdir(parents=True, exist_ok=True)
-            (out / "metrics.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            for left_over in ("metrics.jsonl", "stop"):  # of a run that never came to a checkpoint
+                (out / left_over).unlink(missing_ok=True)
             append(out, {"step": -1, "header": header(args, device)})
         except OSError as error:
             trouble = RunError(f"{out} cannot be written ({error.strerror}): choose another --out.")

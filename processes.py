@@ -194,7 +194,7 @@ def one_sentence(script: str, mutual: tuple[type[Exception], ...], own: tuple[ty
         sys.stderr.flush()
         os._exit(1)  # what is left of the process group might wait for the dead
     except KeyboardInterrupt:
-        sys.exit("Stopped at once. The last checkpoint is whole: continue with --resume")
+        sys.exit("Stopped at once. What was saved before is whole: where there is a checkpoint, continue with --resume")
 
 
 def lost(error: BaseException) -> bool:

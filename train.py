@@ -140,7 +140,7 @@ class Args:
     grad_explosion: float = 20.0
     """skip a step whose gradient's norm is more than this many times the median of the last 32; 0: only one that is not finite"""
     max_skips: int = 10
-    """stop after this many skipped steps in a row"""
+    """stop after this many skipped steps in a row; 0: never"""
     clip_low: float = 0.2
     """ratio clip below"""
     clip_high: float = 0.28
@@ -393,8 +393,6 @@ def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task]
 
     def stopped(step: int) -> None:
         save(step)
-        if RANK == 0:
-            (out / "stop").unlink(missing_ok=True)
         say(f"Stopped after step {step}. Continue with: torchrun train.py --resume {out}")
 
     bar = tqdm(initial=start, total=args.steps, desc="train", unit="step", disable=None if RANK == 0 else True)
@@ -412,7 +410,7 @@ def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task]
             bar.update()
             if step == args.steps or step % args.save_every == 0:
                 save(step)
-            if run.skips >= args.max_skips:
+            if 0 < args.max_skips <= run.skips:
                 save(step)
                 raise RunError(
                     f"{run.skips} steps in a row were skipped: see policy/grad_norm in {out / 'metrics.jsonl'}. Try a lower --lr, "

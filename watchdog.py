@@ -152,10 +152,15 @@ class Watchdog:
 
     def dump(self, idle: float) -> None:
         path = self.out / "stalls" / f"process_{self.rank}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}: no progress for {idle / 60:.0f} minutes\n")
-            file.flush()
-            faulthandler.dump_traceback(file)
-            file.write("\n")
-        say(f"No process has made progress for {idle / 60:.0f} minutes: where each of them is stands in {path.parent}.")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}: no progress for {idle / 60:.0f} minutes\n")
+                file.flush()
+                faulthandler.dump_traceback(file)
+                file.write("\n")
+        except OSError as error:
+            where = f"it could not be written down where each of them is ({error})"
+        else:
+            where = f"where each of them is stands in {path.parent}"
+        say(f"No process has made progress for {idle / 60:.0f} minutes: {where}.")

@@ -14,6 +14,7 @@ import torch
 from test_train import QUICK, FakeGym, command, fake_verdict, numbers_of
 from torch.distributed import HashStore, TCPStore
 
+import processes
 import watchdog
 from checkpoint import RunError, checkpoints
 from watchdog import SILENT, SILENT_WHILE_STOPPING, Watchdog
@@ -158,6 +159,8 @@ def test_a_stall_is_written_down_once_by_all(tmp_path, capsys):
     pack.go(620)
     assert (tmp_path / "stalls" / "process_0.txt").read_text().count("no progress for 10 minutes") == 2
     assert not pack.said  # it may go on
+    Pack(tmp_path / "stalls" / "process_0.txt", 1, stall=600).go(620)  # no folder: a disk that refuses
+    assert "could not be written" in capsys.readouterr().out
 
 
 def test_a_file_stops_all(tmp_path):
@@ -167,6 +170,27 @@ def test_a_file_stops_all(tmp_path):
     (tmp_path / "stop").touch()
     pack.go(4)
     assert all(dog.stop.at is not None for dog in pack.dogs) and not pack.said
+
+
+def test_a_file_that_stopped_a_run_does_not_stop_the_next(tmp_path):
+    """Step 1 is given up at once; when the run goes on, the file is gone."""
+    out = tmp_path / "run"
+
+    def touch(call):
+        if call == 3:
+            (out / "stop").touch()
+            until = time.monotonic() + 60
+            while not stops[-1].at and time.monotonic() < until:
+                time.sleep(0.01)
+
+    stops = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watchdog, "TICK", 0.05)
+        patch.setattr(processes.Stop, "__enter__", lambda stop: stops.append(stop) or stop)
+        command("--out", out, gym=FakeGym(touch))
+        assert [folder.name for folder in checkpoints(out)] == ["step_000000"]
+        command("--resume", out, "--steps", "1", quick=False)
+    assert [line["step"] for line in numbers_of(out)] == [0, 1, 1]
 
 
 # --- Real processes
@@ -267,8 +291,6 @@ def test_a_rank_that_dies_beside_nccl(tmp_path):
 
 
 def a_rank_that_cannot_start(out: Path) -> None:
-    import processes
-
     if processes.RANK == 1:
         sys.argv = ["train.py", "--resume", str(out / "none")]
         import train
