@@ -106,6 +106,7 @@ def save(
                 _remove(old)
         except OSError as error:
             trouble = error
+    trouble = trouble and f"{type(trouble).__name__}: {trouble}"
     if trouble := from_rank_0(trouble):  # nobody goes on before it is there
         if RANK == 0:
             shutil.rmtree(new, ignore_errors=True)

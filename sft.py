@@ -72,6 +72,7 @@ from rollout import (
 )
 from watchdog import Watchdog
 
+MUTUAL = RunError, ModelError, TrajectoryError  # raised on every process at once
 Row = tuple[Sequence[int], Sequence[int]]  # ids, and 1 where an id is in the loss
 
 # ---------------------------------------------------------------------------------------------------- toy conversations
@@ -407,9 +408,6 @@ def fine_tune(args: "Args", stop: Stop) -> None:
             shutil.rmtree(out / "checkpoints")
         from_rank_0(None)
     say(f"saved {out}")
-
-
-MUTUAL = RunError, ModelError, TrajectoryError
 
 
 @dataclass
