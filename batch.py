@@ -1,20 +1,38 @@
 """Trajectories -> tensors, log-probs of the sampled tokens, gradients of the whole batch's loss.
 
+A micro-batch is as many rows, packed end to end, as `micro_tokens` tokens hold; what comes out does not depend on it.
+
 Shapes: P prompts of this process, G samples, K turns, B rows (one per turn: P * G * K, or some of them), T sampled tokens of
 the longest answer. Answers are aligned at their first token; masks come from lengths, never from pad ids.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.distributed import ReduceOp
+from torch.distributed.fsdp import FSDPModule
 
-from model import token_logprobs
+from kernelbench import Task
+from packed import score
 from processes import WORLD, all_reduce
 from rewards import policy_loss
 from rollout import Trajectory, Turn
+
+
+def seed_of(*parts) -> int:
+    """A seed for each name of a random draw: (run seed, step, purpose, process)."""
+    return random.Random("/".join(map(str, parts))).getrandbits(48)
+
+
+def prompt_of(tasks: Sequence[Task], seed: int, number: int) -> Task:
+    """Prompt `number` of an endless sequence: one shuffle of all tasks after the other."""
+    epoch, place = divmod(number, len(tasks))
+    order = random.Random(f"{seed}/{epoch}").sample(range(len(tasks)), len(tasks))
+    return tasks[order[place]]
 
 
 @dataclass
@@ -63,28 +81,38 @@ def sampled_tokens(turns: Sequence[Turn | None]) -> tuple[Tensor, Tensor]:
     return logp, mask
 
 
-def answer_logprobs(policy, turns: Sequence[Turn], width: int, temperature: float) -> Tensor:
-    """log π of each sampled token, (B, T) with T = width, 0 beyond each answer; differentiable."""
+def answer_logprobs(
+    policy, turns: Sequence[Turn], width: int, temperature: float, pad_to: int = 0
+) -> tuple[Tensor, Tensor]:
+    """log π of each sampled token (differentiable), and the entropy of what it was drawn from (not): (B, T) with T = width, 0 beyond
+    each answer. pad_to: see packed.score; for a sharded policy on a GPU, whose layers are compiled for one shape."""
     device = next(policy.parameters()).device
-    length = max(len(turn.prompt_ids) + len(turn.ids) for turn in turns)
-    ids = torch.zeros(len(turns), length, dtype=torch.long)
-    mask, wanted = torch.zeros_like(ids), torch.zeros_like(ids)  # right padding
-    for row, turn in enumerate(turns):
-        start, end = len(turn.prompt_ids), len(turn.prompt_ids) + len(turn.ids)
-        ids[row, :end] = torch.tensor(turn.prompt_ids + turn.ids)
-        mask[row, :end] = 1
-        wanted[row, start:end] = 1
-    logp = token_logprobs(policy, ids.to(device), mask.to(device), temperature, wanted.to(device))  # (B, length)
-    at = torch.tensor([len(turn.prompt_ids) for turn in turns])[:, None] + torch.arange(width)  # (B, T)
-    ends = torch.tensor([len(turn.prompt_ids) + len(turn.ids) for turn in turns])[:, None]
-    picked = logp.gather(1, at.clamp(max=length - 1).to(device))
-    return torch.where((at < ends).to(device), picked, 0.0)
+    prompts = torch.tensor([len(turn.prompt_ids) for turn in turns])
+    ends = torch.tensor([len(turn.ids) for turn in turns]) + prompts  # (B,)
+    ids = torch.tensor([i for turn in turns for i in (*turn.prompt_ids, *turn.ids)])
+    wanted = torch.cat([torch.arange(end) >= start for start, end in zip(prompts, ends, strict=True)])
+    sharded = isinstance(policy, FSDPModule)
+    scorer = policy.score if sharded else partial(score, policy)
+    fixed = pad_to if sharded and device.type == "cuda" else 0
+    scores = scorer(ids.to(device), ends.tolist(), wanted.to(device), temperature, fixed)
+    at = prompts[:, None] + torch.arange(width)  # (B, T): place in its row
+    inside = at < ends[:, None]
+    at = torch.where(inside, at + (ends.cumsum(0) - ends)[:, None], 0).to(device)  # place in the pack
+    logp, entropy = (torch.where(inside.to(device), x[at], 0.0) for x in scores)
+    return logp, entropy
 
 
-def micro_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Indices in chunks of `size`, long rows together; as many chunks on each process (a sharded model's forward is joint)."""
-    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-    chunks = [order[i : i + size] for i in range(0, len(order), size)]
+def micro_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Indices of rows in chunks of at most `tokens` tokens (a longer row stands alone), long rows first and each in the first chunk
+    that has room; as many chunks on each process (a sharded model's forward is joint)."""
+    chunks, room = [], []
+    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
+        place = next((i for i, left in enumerate(room) if left >= lengths[row]), len(chunks))
+        if place == len(chunks):
+            chunks.append([])
+            room.append(tokens)
+        chunks[place].append(row)
+        room[place] -= lengths[row]
     most = int(all_reduce([len(chunks)], ReduceOp.MAX)[0])
     return chunks + [[]] * (most - len(chunks))
 
@@ -94,16 +122,18 @@ IDLE = Turn(prompt_ids=[0], ids=[0], logp=[0.0], text="", code=None, verdict=Non
 
 @torch.no_grad()
 def recompute_logprobs(
-    policy, turns: Sequence[Turn | None], width: int, temperature: float, micro_batch: int
-) -> Tensor:
-    """log π_old (B, T): the trainer's own opinion of every sampled token, before the update."""
-    logp = torch.zeros(len(turns), width)
+    policy, turns: Sequence[Turn | None], width: int, temperature: float, micro_tokens: int
+) -> tuple[Tensor, Tensor]:
+    """log π_old, the trainer's own opinion of every sampled token before the update, and the entropy there: (B, T) each."""
+    logp, entropy = torch.zeros(len(turns), width), torch.zeros(len(turns), width)
     rows = [row for row, turn in enumerate(turns) if turn and turn.ids]
-    for chunk in micro_batches([len(turns[row].prompt_ids) + len(turns[row].ids) for row in rows], micro_batch):
-        scores = answer_logprobs(policy, [turns[rows[i]] for i in chunk] or [IDLE], width, temperature)
+    for chunk in micro_batches([len(turns[row].prompt_ids) + len(turns[row].ids) for row in rows], micro_tokens):
+        scores = answer_logprobs(policy, [turns[rows[i]] for i in chunk] or [IDLE], width, temperature, micro_tokens)
         if chunk:
-            logp[[rows[i] for i in chunk]] = scores.float().cpu()
-    return logp
+            logp[[rows[i] for i in chunk]], entropy[[rows[i] for i in chunk]] = (x.cpu() for x in scores)
+    if isinstance(policy, FSDPModule):
+        policy.reshard()  # without a backward the root stays gathered, in half precision
+    return logp, entropy
 
 
 def accumulate_gradients(
@@ -113,7 +143,7 @@ def accumulate_gradients(
     advantage: Tensor,
     weight: Tensor,
     n_rows: float,
-    micro_batch: int,
+    micro_tokens: int,
     temperature: float = 1.0,
     **clips: float,
 ) -> float:
@@ -122,13 +152,14 @@ def accumulate_gradients(
     turns (B rows of this process), logp_old and weight (B, T), advantage (B,); n_rows counts over all processes.
     The sharded backward averages over the processes, the loss is a sum: hence the factor WORLD.
     """
-    total = 0.0
-    for chunk in micro_batches([len(turn.prompt_ids) + len(turn.ids) for turn in turns], micro_batch):
-        logp = answer_logprobs(policy, [turns[i] for i in chunk] or [IDLE], weight.shape[1], temperature)
+    total, width = torch.zeros(()), weight.shape[1]
+    for chunk in micro_batches([len(turn.prompt_ids) + len(turn.ids) for turn in turns], micro_tokens):
+        rows = [turns[i] for i in chunk] or [IDLE]
+        logp, _ = answer_logprobs(policy, rows, width, temperature, micro_tokens)
         old, a, w = (
             x[chunk].to(logp.device) if chunk else torch.zeros_like(logp) for x in (logp_old, advantage, weight)
         )
         loss = policy_loss(logp, old, a if chunk else a[:, 0], w, n_rows, **clips)
         (loss * WORLD).backward()
-        total += loss.item()
-    return total
+        total = total.to(loss.device) + loss.detach()  # no wait for the GPU between micro-batches
+    return total.item()

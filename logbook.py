@@ -266,6 +266,17 @@ def why_skipped(loss: float, norm: float, norms: Sequence[float], factor: float)
     return None
 
 
+def too_many_skips(skips: int, out: Path) -> str:
+    look = f"{skips} steps in a row were skipped: see policy/grad_norm in {out / 'metrics.jsonl'}"
+    return f"{look}. Try a lower --lr, --grad-explosion 0, or go on from an older checkpoint, with --resume {out}"
+
+
+def gym_trouble(step: int, line: dict, turns: Sequence, out: Path) -> str:
+    why = next((t.verdict.message for t in turns if t and t.verdict and t.verdict.status == "gym_error"), "")
+    share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
+    return f"{share} ({why}). When that is mended, continue with --resume {out}"
+
+
 def before_and_after(lines: list[dict]) -> str:
     """The held-out table of a run, from its metrics."""
     evals = [line for line in lines if "eval/correct" in line]

@@ -1,10 +1,9 @@
-"""The policy: which models there are, loading, sharding, token log-probabilities, saving.
+"""The policy: which models there are, loading, token log-probabilities of padded rows, saving.
 
 Any Hugging Face causal language model whose logits are `lm_head(hidden)` works, by hub id, folder or alias. `tiny` is
 our own: a Qwen3-shaped model of about 0.7 M parameters with its own tokenizer, made by `python sft.py`.
 
-Shapes: B rows, T tokens, d hidden size, V vocabulary.
-Not covered here: flash attention, activation offload, the memory plan.
+packed.py computes, weights.py shards and copies, plan.py says what fits. Shapes: B rows, T tokens.
 """
 
 import contextlib
@@ -13,30 +12,30 @@ import json
 import math
 import os
 import shutil
-import types
+from functools import partial
 from pathlib import Path
 
 import httpx
 import huggingface_hub
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 import transformers
 from safetensors import SafetensorError
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor
-from torch.utils.checkpoint import checkpoint
+from torch.distributed.fsdp import FSDPModule
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
     Qwen3Config,
 )
+
+from packed import score
+from weights import full
 
 SIZES = ("0.6b", "1.7b", "4b", "8b", "14b")
 ALIASES = {f"qwen-{s}": f"Qwen/Qwen3-{s.upper()}" for s in SIZES}
@@ -70,7 +69,7 @@ PRESETS: dict[str, dict] = {
         "context": 18_432,
         "eval_context": 32_768,
         "dtype": "bf16",
-        "micro_batch": 1,
+        "micro_tokens": 18_432,
         "rollout_batch": 64,
         "eval_every": 10,
         "eval_samples": 8,
@@ -93,7 +92,7 @@ PRESETS: dict[str, dict] = {
         "context": 1_024,
         "eval_context": 1_024,
         "dtype": "fp32",
-        "micro_batch": 64,
+        "micro_tokens": 16_384,
         "rollout_batch": 256,
         "eval_every": 0,
         "eval_samples": 1,
@@ -107,7 +106,6 @@ PRESETS["tiny-gpu"] = PRESETS["tiny"] | {"steps": 20, "eval_tasks": ("toy/test:9
 
 TINY_FOLDER = Path(__file__).resolve().parent / "runs" / "tiny"  # where `python sft.py` puts the cold-started policy
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-LOGITS_AT_ONCE = 2**27  # logits held at a time while scoring (0.5 GB in fp32)
 
 
 class ModelError(ValueError):
@@ -188,8 +186,9 @@ def tiny_policy(
     return _from_config(config, torch.float32, seed), tokenizer
 
 
-def _from_config(config, dtype: torch.dtype, seed: int = 0) -> PreTrainedModel:
-    with torch.random.fork_rng():
+def _from_config(config, dtype: torch.dtype, seed: int = 0, device: torch.device | str = "cpu") -> PreTrainedModel:
+    """Made where it will live: 15 billion random numbers take minutes on the CPU."""
+    with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(seed)
         return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
 
@@ -212,7 +211,7 @@ def load_policy(
     if dtype is None:
         dtype = torch.bfloat16 if device.type == "cuda" and preset_of(model) == "paper" else torch.float32
     if random_init:
-        policy, tokenizer = _random_policy(model, dtype)
+        policy, tokenizer = _random_policy(model, dtype, device)
     else:
         policy, tokenizer = _pretrained(model, dtype)
     for field in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
@@ -220,10 +219,26 @@ def load_policy(
             raise ModelError(
                 f"{model} transforms its logits ({field}), which our log-probabilities do not: use another model."
             )
+    if policy.get_output_embeddings().bias is not None:
+        raise ModelError(f"{model} adds a bias to its logits, which our log-probabilities do not: use another model.")
     return policy.to(device).eval(), tokenizer
 
 
-def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_config(model: str, random_init: bool = False) -> PreTrainedConfig:
+    """What the model is, without its weights. Raises ModelError as load_policy does."""
+    if random_init:
+        return _random_config(model)
+    source = _source(model)
+    try:
+        return AutoConfig.from_pretrained(source, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        if Path(source).exists():
+            raise ModelError(f"{source} cannot be loaded as a causal language model: {_first_line(error)}") from None
+        return _from_hub(source, partial(AutoConfig.from_pretrained, source))
+
+
+def _source(model: str) -> str:
+    """The folder or hub id behind a name."""
     source = str(TINY_FOLDER) if model == "tiny" else ALIASES.get(model, model)
     if model == "tiny" and not (TINY_FOLDER / "config.json").is_file():
         raise ModelError("The tiny policy has not been made yet: run `python sft.py` (a few minutes on one core).")
@@ -237,12 +252,17 @@ def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTra
             f"Unknown model {model!r}: it is no folder here, no hub id (owner/name), "
             f"and none of tiny, {', '.join(ALIASES)}."
         )
+    return source
+
+
+def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    source = _source(model)
     try:
         tokenizer, policy = _from_files(source, dtype, local=True)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        if folder.exists():
+        if Path(source).exists():
             raise ModelError(f"{source} cannot be loaded as a causal language model: {_first_line(error)}") from None
-        tokenizer, policy = _from_hub(source, dtype)
+        tokenizer, policy = _from_hub(source, partial(_from_files, source, dtype, local=False))
     if tokenizer.eos_token_id is None:
         raise ModelError(f"The tokenizer of {source} has no end-of-sequence token: use a model that has one.")
     return policy, tokenizer
@@ -257,12 +277,12 @@ def _from_files(source: str, dtype: torch.dtype, local: bool):
     return tokenizer, policy
 
 
-def _from_hub(source: str, dtype: torch.dtype):
-    """As _from_files, fetched; asks the hub once first, since from_pretrained retries for most of a minute without a
+def _from_hub(source: str, fetch):
+    """fetch(), once the hub has been asked for the model, since from_pretrained retries for most of a minute without a
     network."""
     try:
         huggingface_hub.model_info(source, timeout=10)
-        return _from_files(source, dtype, local=False)
+        return fetch()
     except huggingface_hub.errors.RepositoryNotFoundError:
         raise ModelError(f"There is no model {source} on the hub (or it is private: run `hf auth login`).") from None
     except (OSError, ValueError, KeyError, httpx.HTTPError) as error:
@@ -276,25 +296,31 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _random_policy(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _random_policy(model: str, dtype: torch.dtype, device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if model == "tiny":
         policy, tokenizer = tiny_policy([])
         return policy.to(dtype), tokenizer
-    source = ALIASES.get(model, model)
-    name = source.lower().removesuffix("-base").rpartition("qwen3-")[2]
-    if (Path(source) / "config.json").is_file():
-        config = AutoConfig.from_pretrained(source)
-    elif name in QWEN3:
-        config = _qwen3_config(*QWEN3[name])
-    else:
-        raise ModelError(
-            f"--random-init knows tiny, folders with a config.json, and qwen-{', qwen-'.join(QWEN3)}; not {model}."
-        )
+    config = _random_config(model)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(ALIASES.get(model, model), local_files_only=True)
     except (OSError, ValueError):
         tokenizer = train_tokenizer([], 0)
-    return _from_config(config, dtype), tokenizer
+    return _from_config(config, dtype, device=device), tokenizer
+
+
+def _random_config(model: str) -> PreTrainedConfig:
+    source = ALIASES.get(model, model)
+    name = source.lower().removesuffix("-base").rpartition("qwen3-")[2].removeprefix("hkust-nlp/drkernel-")
+    if model == "tiny":
+        return tiny_policy([])[0].config
+    if (Path(source) / "config.json").is_file():
+        return AutoConfig.from_pretrained(source)
+    if name not in QWEN3:
+        raise ModelError(
+            f"--random-init knows tiny, folders with a config.json, drkernel-8b and -14b, and qwen-{', qwen-'.join(QWEN3)}; "
+            f"not {model}."
+        )
+    return _qwen3_config(*QWEN3[name])
 
 
 def _qwen3_config(hidden: int, intermediate: int, layers: int, heads: int, tied: bool) -> Qwen3Config:
@@ -312,7 +338,7 @@ def _qwen3_config(hidden: int, intermediate: int, layers: int, heads: int, tied:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- scoring
+# ------------------------------------------------------------------------------------------------------ scoring, saving
 
 
 def token_logprobs(
@@ -325,82 +351,15 @@ def token_logprobs(
     """Entry (b, t) = log p(ids[b, t] | ids[b, <t]) at `temperature`, fp32, (B, T); differentiable.
 
     ids (B, T); mask (B, T) of real tokens, padded on either side; wanted (B, T), the positions to score (default: all
-    real ones). First real tokens, padding and positions not wanted are 0. The logits exist for LOGITS_AT_ONCE / V
-    tokens at a time and are recomputed in the backward pass. Works on a sharded model: every rank must call it.
+    real ones). First real tokens, padding and positions not wanted are 0. Works on a sharded model: every rank must call
+    it.
     """
     mask = mask.bool()
     wanted = mask if wanted is None else mask & wanted.bool()
-    if isinstance(model, FSDPModule):
-        return model.score_tokens(ids, mask, wanted, temperature)
-    return _score_tokens(model, ids, mask, wanted, temperature)
-
-
-def _score_tokens(model, ids, mask, wanted, temperature):
-    padded_right = bool(
-        (mask[:, :-1] | ~mask[:, 1:]).all()
-    )  # then causality alone keeps real tokens from seeing padding
-    hidden = model.base_model(
-        input_ids=ids,
-        attention_mask=None if padded_right else mask.long(),
-        position_ids=(mask.long().cumsum(1) - 1).clamp_min(0),
-        use_cache=False,
-    ).last_hidden_state  # (B, T, d)
-    pick = wanted[:, 1:] & mask[:, :-1]  # (B, T-1): position t-1 predicts token t
-    hidden, targets = hidden[:, :-1][pick], ids[:, 1:][pick]  # (N, d), (N,)
-    head = model.get_output_embeddings()
-    size = max(1, LOGITS_AT_ONCE // model.config.vocab_size)
-    if len(targets) <= size:
-        scores = _head_logprobs(head, hidden, targets, temperature)
-    else:
-        chunks = zip(hidden.split(size), targets.split(size), strict=True)
-        scores = torch.cat(
-            [checkpoint(_head_logprobs, head, h, t, temperature, use_reentrant=False) for h, t in chunks]
-        )
-    out = torch.zeros(pick.shape, dtype=torch.float32, device=ids.device).masked_scatter(pick, scores)
-    return F.pad(out, (1, 0))
-
-
-def _head_logprobs(head, hidden, targets, temperature):
-    """(N, d), (N,) -> (N,): log softmax(head(hidden) / temperature)[targets]."""
-    logits = head(hidden).float() / temperature  # (N, V)
-    return logits.gather(1, targets[:, None])[:, 0] - logits.logsumexp(1)
-
-
-# ------------------------------------------------------------------------------------- sharding, copies, saving
-
-
-def shard(model: PreTrainedModel, compute_dtype: torch.dtype, checkpointing: bool = False) -> PreTrainedModel:
-    """FSDP2 over the default process group, in place: each layer, then the root. Weights, gradients and optimizer state
-    keep the model's dtype; forward and backward run in `compute_dtype`; gradients are reduced in fp32 and averaged over
-    the ranks."""
-    mesh = init_device_mesh(model.device.type, (dist.get_world_size(),))
-    policy = MixedPrecisionPolicy(param_dtype=compute_dtype, reduce_dtype=torch.float32)
-    layer_classes = set(model._no_split_modules or ())
-    if checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-        model.train()  # transformers checkpoints in training mode only
-    for module in list(model.modules()):
-        if type(module).__name__ in layer_classes:
-            fully_shard(module, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
-    model.score_tokens = types.MethodType(_score_tokens, model)
-    register_fsdp_forward_method(model, "score_tokens")  # the root's gather and pre-backward hooks run around it
-    return model
-
-
-def _full(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-@torch.no_grad()
-def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
-    """Copies the weights of `policy` (sharded or not) into the plain model `sampler`, in place, one tensor at a time.
-    Every rank must call it. Tied weights are one parameter on both sides."""
-    target = dict(sampler.named_parameters())
-    source = dict(policy.named_parameters())
-    assert target.keys() == source.keys(), f"other parameters: {sorted(target.keys() ^ source.keys())[:4]}"
-    for name, parameter in source.items():
-        target[name].copy_(_full(parameter))
+    scorer = model.score if isinstance(model, FSDPModule) else partial(score, model)
+    lengths = [length for length in mask.sum(1).tolist() if length]
+    logp, _ = scorer(ids[mask], lengths, wanted[mask], temperature)
+    return torch.zeros(ids.shape, dtype=torch.float32, device=ids.device).masked_scatter(mask, logp)
 
 
 @torch.no_grad()
@@ -415,16 +374,16 @@ def perturb(model, sigma: float, seed: int) -> None:
 def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> None:
     """Writes a folder that from_pretrained loads; the folder appears whole or not at all (and replaces one that is
     there). Every rank must call it; rank 0 writes. Raises OSError where the disk does not let it."""
-    rank = dist.get_rank() if isinstance(model, FSDPModule) else 0
+    rank, world = (dist.get_rank(), dist.get_world_size()) if isinstance(model, FSDPModule) else (0, 1)
     state = {}
     for name, tensor in model.state_dict().items():
-        full = _full(tensor)
+        whole = full(tensor).detach()
         if rank == 0:
-            state[name] = full.detach().cpu()
+            state[name] = whole.cpu() if world > 1 else whole  # a single process has it all where it is
     if rank == 0:
         transformers.utils.logging.disable_progress_bar()
         with replacing(Path(folder)) as new:
-            model.save_pretrained(new, state_dict=state)
+            model.save_pretrained(new, state_dict=state, max_shard_size="4GB")
             tokenizer.save_pretrained(new)
     if isinstance(model, FSDPModule):
         dist.barrier()

@@ -177,7 +177,7 @@ def one_sentence(script: str, mutual: tuple[type[Exception], ...], own: tuple[ty
         free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
         sys.exit(
             f"{script}: out of GPU memory ({free:.0f} of {total:.0f} GiB free): if another process is using the GPU, stop it or "
-            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-batch, --rollout-batch or --max-response. The last "
+            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-tokens, --rollout-batch or --max-response. The last "
             "checkpoint is whole: continue with --resume"
         )
     except OSError as error:

@@ -53,10 +53,10 @@ from model import (
     load_policy,
     preset_of,
     save_policy,
-    shard,
     tiny_policy,
     token_logprobs,
 )
+from packed import INPUT
 from processes import RANK, WORLD, Stop, all_reduce, from_rank_0, say
 from rollout import (
     FEEDBACK_TOKENS,
@@ -71,6 +71,7 @@ from rollout import (
     text_ids,
 )
 from watchdog import Watchdog
+from weights import shard
 
 MUTUAL = RunError, ModelError, TrajectoryError  # raised on every process at once
 Row = tuple[Sequence[int], Sequence[int]]  # ids, and 1 where an id is in the loss
@@ -363,7 +364,8 @@ def fine_tune(args: "Args", stop: Stop) -> None:
         counts = f"{len(rows)} of {len(found)} trajectories, {sum(sum(w) for _, w in rows)} tokens in the loss"
         say(f"{out}: {counts}, {len(val)} trajectories for val_loss; {args}")
         if is_initialized():
-            shard(model, torch.bfloat16 if device.type == "cuda" and big else torch.float32, device.type == "cuda")
+            compute = torch.bfloat16 if device.type == "cuda" and big else torch.float32
+            shard(model, compute, keep=[INPUT] * model.config.num_hidden_layers if device.type == "cuda" else None)
         optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
         if folder:
             checkpoint.load(folder, model, optimizer, args.lr, 0.01)

@@ -14,14 +14,11 @@ Whole groups live on one process, so no baseline crosses processes. Everything r
 an interrupted run that is resumed ends with the numbers of one that was not, as does an abandoned step done again.
 
 Under --out: metrics.jsonl (first line: arguments, commit, versions, device), transcripts/, checkpoints/ (each loads with
-from_pretrained), plot.png. Ctrl-C, SIGTERM or `touch OUT/stop` saves and ends. No KL term, no entropy bonus. Not covered yet:
-packed rows, offload, the memory plan.
+from_pretrained), plot.png. Ctrl-C, SIGTERM or `touch OUT/stop` saves and ends. No KL term, no entropy bonus.
 """
 
-import copy
 import math
 import os
-import random
 import secrets
 import sys
 import textwrap
@@ -42,18 +39,20 @@ from transformers import PreTrainedTokenizerBase
 
 import checkpoint
 import logbook
+import plan
 import processes
 import rewards
 import sft
-from batch import Outcomes, accumulate_gradients, outcomes, recompute_logprobs, sampled_tokens
+from batch import Outcomes, accumulate_gradients, outcomes, prompt_of, recompute_logprobs, sampled_tokens, seed_of
 from checkpoint import RunError
 from eval import evaluate, headline, summarise
 from gym import Gym, GymError
 from kernelbench import Task, TaskError, load_tasks
-from model import ModelError, load_policy, perturb, preset_of, refresh, resolve, shard
+from model import ModelError, load_policy, perturb, preset_of, resolve
 from processes import LOCAL_WORLD, RANK, WORLD, Stop, all_reduce, from_rank_0, gathered, over_processes, say
 from rollout import Trajectory, rollout
 from watchdog import Watchdog
+from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
 MUTUAL = RunError, TaskError, ModelError  # raised on every process at once
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
@@ -147,8 +146,10 @@ class Args:
     """ratio clip above"""
     dual_clip: float = 3.0
     """bound of the loss of a turn with A < 0"""
-    micro_batch: int | None = None
-    """rows per forward and backward; changes memory and speed, not the result"""
+    offload: bool = False
+    """moments in host memory, no rollout copy during the update; turned on where the run does not fit without"""
+    micro_tokens: int | None = None
+    """tokens per forward and backward, of rows packed end to end; changes memory and speed, not the result"""
     perturb_rollout: float = 0.0
     """noise on the sampler's weights relative to their size, to try the mismatch correction"""
 
@@ -168,11 +169,6 @@ class Args:
     """write every process's stack to OUT/stalls when there is no token, verdict or micro-batch for so long"""
 
 
-def seed_of(*parts) -> int:
-    """A seed for each name of a random draw: (run seed, step, purpose, process)."""
-    return random.Random("/".join(map(str, parts))).getrandbits(48)
-
-
 # --- Sampling, measuring, evaluating ------------------------------------------------------------------------------------
 
 
@@ -181,13 +177,6 @@ def pay(o: Outcomes, args: Args) -> tuple[Tensor, Tensor]:
     weights = args.w_correct, args.w_speed, args.w_coverage, args.speed_clip
     reward = rewards.turn_reward(o.correct, o.speedup, o.coverage, *weights)
     return reward, rewards.returns_to_go(reward, args.gamma)
-
-
-def prompt_of(tasks: Sequence[Task], seed: int, number: int) -> Task:
-    """Prompt `number` of an endless sequence: one shuffle of all tasks after the other."""
-    epoch, place = divmod(number, len(tasks))
-    order = random.Random(f"{seed}/{epoch}").sample(range(len(tasks)), len(tasks))
-    return tasks[order[place]]
 
 
 def sampling(args: Args, context: int, top_p: float) -> dict:
@@ -210,6 +199,7 @@ class Run:
     gym: logbook.TimedGym
     stop: Stop
     norms: deque[float]  # of the latest gradients, those of skipped steps included
+    fits: plan.Plan | None = None
     skips: int = 0  # steps skipped in a row
 
 
@@ -250,9 +240,12 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
     advantage = rewards.leave_one_out(returns, o.valid)  # rewards.grpo for GRPO
     flat = rewards.equal_returns(returns, o.valid)  # (P, K)
 
+    if args.offload:
+        drop(run.sampler)  # step 5 writes it anew
+
     # 2. The trainer's own log-probs of the sampled tokens.                                           (P, G, K, T)
     logp_rollout, sampled = sampled_tokens(o.turns)
-    logp_old = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_batch)
+    logp_old, entropy = recompute_logprobs(run.policy, o.turns, sampled.shape[1], args.temperature, args.micro_tokens)
     shape = (*o.valid.shape, sampled.shape[1])
     logp_old, logp_rollout, sampled = (x.reshape(shape) for x in (logp_old, logp_rollout, sampled))
     clock.append(time.perf_counter())
@@ -274,6 +267,7 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
     pairs = logbook.measure(
         o, reward, returns, flat, keep_mrs, keep_prs, selected, logp_old, logp_rollout, sampled, weight
     )
+    pairs["policy/entropy_exact"] = entropy.sum().item(), sampled.sum().item()
     line = over_processes(pairs) | {"policy/loss": 0.0, "policy/grad_norm": 0.0, "policy/rows": n_selected}
     line |= {"policy/updated": 0, "policy/skipped": 0}
     if (line["gym/error"] or 0) > args.max_gym_errors:
@@ -289,11 +283,9 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
             advantage.flatten()[rows],
             torch.where(sampled, weight, 0.0).flatten(0, 2)[rows],
             n_rows,
-            args.micro_batch,
+            args.micro_tokens,
             args.temperature,
-            clip_low=args.clip_low,
-            clip_high=args.clip_high,
-            dual_clip=args.dual_clip,
+            **{name: getattr(args, name) for name in ("clip_low", "clip_high", "dual_clip")},
         )
         norm = torch.nn.utils.clip_grad_norm_(run.policy.parameters(), args.grad_clip)
         norm = (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
@@ -338,21 +330,33 @@ def held_out(run: Run, tasks: Sequence[Task]) -> dict[str, float | None]:
 # --- The loop ------------------------------------------------------------------------------------------------------------
 
 
-def load(args: Args, gym, device: torch.device, folder: Path | None, watch: Watchdog) -> Run:
+def load(args: Args, gym, device: torch.device, folder: Path | None, watch: Watchdog, fits: plan.Plan | None) -> Run:
     """The policy in float32, its copy for sampling, the optimizer; from a checkpoint's folder where there is one."""
     random_init = args.random_init and not folder
     policy, tokenizer = load_policy(str(folder or args.model), device, torch.float32, random_init)
     compute = DTYPES[args.dtype]
-    sampler = copy.deepcopy(policy).to(compute).requires_grad_(False)
+    sampler = rollout_copy(policy, compute)
     if is_initialized():
-        policy = shard(policy, compute, checkpointing=device.type == "cuda")
-    optimizer = torch.optim.AdamW(policy.parameters(), lr=args.lr, betas=(0.9, 0.999), weight_decay=args.weight_decay)
+        policy = shard(policy, compute, fits.keep if fits else None, compiled=fits is not None)
+    how = {"lr": args.lr, "betas": (0.9, 0.999), "weight_decay": args.weight_decay}
+    if args.offload:
+        optimizer = OffloadedAdamW(policy.parameters(), fits.first_dtype if fits else torch.float32, **how)
+    else:
+        optimizer = torch.optim.AdamW(policy.parameters(), **how, fused=device.type == "cuda")
     if folder:
         checkpoint.load(folder, policy, optimizer, args.lr, args.weight_decay)
     for model in (policy, sampler):
         model.get_input_embeddings().register_forward_pre_hook(watch.beat)
     return Run(
-        args, policy, sampler, tokenizer, optimizer, logbook.TimedGym(gym, watch.beat), watch.stop, deque(maxlen=32)
+        args,
+        policy,
+        sampler,
+        tokenizer,
+        optimizer,
+        logbook.TimedGym(gym, watch.beat),
+        watch.stop,
+        deque(maxlen=32),
+        fits,
     )
 
 
@@ -366,11 +370,11 @@ def one_step(run: Run, step: int, tasks: Sequence[Task], out: Path) -> dict | No
     groups, numbers = drawn
     rolled = time.perf_counter() - begin
     o = outcomes(groups, args.samples, args.turns)
+    if run.fits:
+        torch.cuda.reset_peak_memory_stats()
     line, returns = learn(run, step, o, numbers)
     if (line["gym/error"] or 0) > args.max_gym_errors:
-        why = next((t.verdict.message for t in o.turns if t and t.verdict and t.verdict.status == "gym_error"), "")
-        share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
-        raise RunError(f"{share} ({why}). When that is mended, continue with --resume {out}")
+        raise RunError(logbook.gym_trouble(step, line, o.turns, out))
     line |= {"step": step} | over_processes(run.gym.counts())
     line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
     line["time/step"] = time.perf_counter() - begin
@@ -405,6 +409,8 @@ def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task]
                 raise
             if not line:
                 return stopped(step - 1)
+            if run.fits and step == start + 1:
+                say(plan.check_peak(run.fits))
             logbook.append(out, line)
             say(logbook.one_line(line, args.steps))
             bar.update()
@@ -412,10 +418,7 @@ def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task]
                 save(step)
             if 0 < args.max_skips <= run.skips:
                 save(step)
-                raise RunError(
-                    f"{run.skips} steps in a row were skipped: see policy/grad_norm in {out / 'metrics.jsonl'}. Try a lower --lr, "
-                    f"--grad-explosion 0, or go on from an older checkpoint, with --resume {out}"
-                )
+                raise RunError(logbook.too_many_skips(run.skips, out))
         due = step in (0, args.steps) or (args.eval_every > 0 and step % args.eval_every == 0)
         if due and step not in evaluated:
             say(f"evaluating on {len(eval_tasks)} held-out tasks ...")
@@ -435,14 +438,14 @@ def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task]
         logbook.finish(out)
 
 
-def train(args: Args, gym, device: torch.device, stop: Stop) -> None:
-    """args is resolved; gym judges."""
+def train(args: Args, gym, device: torch.device, stop: Stop, fits: plan.Plan | None) -> None:
+    """args is resolved; gym judges; `fits` is the memory plan on GPUs."""
     tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
     eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
     out, start, folder = logbook.open_run(args, device.type)
     say(textwrap.fill(f"{out}: " + ", ".join(f"{k}={v}" for k, v in vars(args).items()), 120))
     with Watchdog(out, 60 * args.stall_minutes, stop, processes.board(), MUTUAL) as watch:
-        run = load(args, gym, device, folder, watch)
+        run = load(args, gym, device, folder, watch, fits)
         checkpoint.make_room(out, run.policy, DTYPES[args.dtype])
         main_loop(run, out, start, start if folder else -1, tasks, eval_tasks)
         from_rank_0(None)  # the others wait here for what process 0 still writes, and are watched
@@ -476,14 +479,14 @@ def run(argv: list[str]) -> None:
         processes.one_process_per_gpu(sys.argv)
     device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
     processes.join(args.device, sharded=args.dtype != "fp32")
-    args = replace(args, seed=from_rank_0(args.seed))
+    args, fits = plan.of_run(replace(args, seed=from_rank_0(args.seed)))
     if device.type == "cpu" and preset_of(args.model) == "tiny":
         torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
     if args.model == "tiny" and not args.random_init and not args.resume:
         from_rank_0(sft.cold_start(args.device) if RANK == 0 else None)  # the others wait; at once where it is there
     workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
     with Stop() as stop, Gym(device=args.device, workers=workers, seed=args.seed, cluster=args.cluster) as gym:
-        train(args, gym, device, stop)
+        train(args, gym, device, stop, fits)
     processes.leave()
 
 

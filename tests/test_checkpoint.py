@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM, Qwen3Config
 
 import checkpoint
 import logbook
-from model import ModelError, load_policy, shard, tiny_policy
+from model import ModelError, load_policy, tiny_policy
+from weights import shard
 
 
 def trained(steps: int = 2):

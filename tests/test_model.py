@@ -14,7 +14,9 @@ import torch.multiprocessing as mp
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import model
-from model import ModelError, load_policy, preset_of, refresh, resolve, save_policy, shard, tiny_policy, token_logprobs
+import packed
+from model import ModelError, load_policy, preset_of, resolve, save_policy, tiny_policy, token_logprobs
+from weights import refresh, shard
 
 TEXTS = ["user\nx = x * 2.5\n    x = tl.abs(x)\nrows = 37\n", "assistant\n```python\nx = x * 2.5\n```"] * 5
 
@@ -59,8 +61,8 @@ def test_chunked_scores_and_gradients_equal_those_at_once(tiny, monkeypatch):
     policy, _ = tiny
     _, ids, mask = ragged(tiny)
     results = []
-    for at_once in (model.LOGITS_AT_ONCE, 3 * policy.config.vocab_size):
-        monkeypatch.setattr(model, "LOGITS_AT_ONCE", at_once)
+    for at_once in (packed.LOGITS_AT_ONCE, 3 * policy.config.vocab_size):
+        monkeypatch.setattr(packed, "LOGITS_AT_ONCE", at_once)
         policy.zero_grad()
         scored = token_logprobs(policy, ids, mask)
         scored.mean().backward()
@@ -211,7 +213,9 @@ def sharded_worker(rank, port, folder):
     dist.init_process_group("gloo", rank=rank, world_size=2)
     try:
         for tied in (True, False):
-            policy = shard(small(tied), torch.float32, checkpointing=True)
+            policy = shard(
+                small(tied), torch.float32, keep=[packed.INPUT, packed.ATTENTION, packed.PRODUCTS, packed.INPUT]
+            )
             assert policy.lm_head.weight.to_local().numel() < policy.lm_head.weight.numel()
             _, ids, mask = ragged(None)
             rows = slice(0, 2) if rank == 0 else slice(2, 3)

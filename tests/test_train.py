@@ -108,41 +108,43 @@ def test_outcomes_by_hand():
     assert sampled.tolist() == [[True, True], [False, False], [True, False], [False, False]]
 
 
-@pytest.mark.parametrize("micro_batch", [1, 3, 100])
-def test_recomputed_logprobs_equal_a_plain_forward(micro_batch):
+@pytest.mark.parametrize("micro_tokens", [1, 40, 10_000])
+def test_recomputed_logprobs_equal_a_plain_forward(micro_tokens):
     policy = small_policy()
     turns = [t for g in some_groups(2, 2, 2, policy.config.vocab_size) for tr in g for t in tr.turns] + [None]
     width = max(len(turn.ids) for turn in turns if turn)
-    logp = batch.recompute_logprobs(policy, turns, width, 1.0, micro_batch)
+    logp, entropy = batch.recompute_logprobs(policy, turns, width, 1.0, micro_tokens)
     for row, turn in enumerate(turns):
         expected = brute_logprobs(policy, turn.prompt_ids, turn.ids) if turn else []
         assert logp[row].tolist() == pytest.approx(expected + [0.0] * (width - len(expected)), abs=1e-5)
+    p = policy(torch.tensor([turns[0].prompt_ids + turns[0].ids])).logits[0, len(turns[0].prompt_ids) - 1].softmax(-1)
+    assert entropy[0, 0].item() == pytest.approx(-(p * p.log()).sum().item(), abs=1e-5)
 
 
-def gradients(micro_batch: int) -> tuple[float, torch.Tensor]:
+def gradients(micro_tokens: int) -> tuple[float, torch.Tensor]:
     policy = small_policy()
     turns = [t for g in some_groups(2, 3, 2, policy.config.vocab_size) for tr in g for t in tr.turns]
     logp_rollout, sampled = batch.sampled_tokens(turns)
     generator = torch.Generator().manual_seed(1)
-    logp_old = batch.recompute_logprobs(policy, turns, sampled.shape[1], 1.0, 4) - 0.3 * sampled  # ratios of 1.35
+    logp_old = batch.recompute_logprobs(policy, turns, sampled.shape[1], 1.0, 40)[0] - 0.3 * sampled  # ratios of 1.35
     advantage = torch.randn(len(turns), generator=generator)
     weight = sampled * torch.rand(sampled.shape, generator=generator)
-    loss = batch.accumulate_gradients(policy, turns, logp_old, advantage, weight, 20, micro_batch)
+    loss = batch.accumulate_gradients(policy, turns, logp_old, advantage, weight, 20, micro_tokens)
     return loss, torch.cat([p.grad.flatten() for p in policy.parameters()])
 
 
 def test_micro_batches_change_nothing():
-    loss, grad = gradients(micro_batch=100)
+    loss, grad = gradients(micro_tokens=10_000)
     assert abs(loss) > 1e-5 and grad.norm() > 1e-4
-    for size in (1, 3):
-        other_loss, other = gradients(micro_batch=size)
+    for size in (1, 30):
+        other_loss, other = gradients(micro_tokens=size)
         assert other_loss == pytest.approx(loss, rel=1e-5)
         assert (other - grad).norm() < 1e-5 * grad.norm()
 
 
-def test_micro_batches_hold_every_row_once():
-    chunks = batch.micro_batches([5, 1, 9, 3, 7], 2)
-    assert chunks == [[2, 4], [0, 3], [1]]
+def test_micro_batches_hold_every_row_once_within_the_budget():
+    assert batch.micro_batches([5, 1, 9, 3, 7], 10) == [[2, 1], [4, 3], [0]]
+    assert batch.micro_batches([5, 12], 10) == [[1], [0]]  # a row beyond the budget stands alone
 
 
 # --- Two processes
@@ -150,10 +152,10 @@ def test_micro_batches_hold_every_row_once():
 
 def learn_once(path: Path) -> None:
     """A rank: its share of four groups through one step of plain gradient descent."""
-    from model import shard
+    from weights import shard
 
     processes.join("cpu", sharded=False)
-    args = train.Args(samples=3, turns=2, prompts=4, temperature=1.0, micro_batch=2, seed=5, grad_clip=1e9)
+    args = train.Args(samples=3, turns=2, prompts=4, temperature=1.0, micro_tokens=30, seed=5, grad_clip=1e9)
     policy, sampler = small_policy(), small_policy()
     groups = some_groups(4, 3, 2, policy.config.vocab_size, policy)
     groups[1][0].turns[1].logp[0] += 12  # a veto
@@ -206,7 +208,7 @@ def test_learn_by_hand():
     ]
     o = batch.outcomes([[Trajectory(task, g, [row]) for g, row in enumerate(rows)]], 4, 1)
     args = train.Args(
-        samples=4, turns=1, prompts=1, temperature=1.0, micro_batch=8, seed=0, max_gym_errors=0.5, grad_clip=1e9
+        samples=4, turns=1, prompts=1, temperature=1.0, micro_tokens=30, seed=0, max_gym_errors=0.5, grad_clip=1e9
     )
     run = train.Run(args, policy, sampler, None, torch.optim.SGD(policy.parameters(), lr=1.0), None, None, [])
     expected = {n: p.clone() for n, p in policy.named_parameters()}
