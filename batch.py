@@ -6,6 +6,7 @@ Shapes: P prompts of this process, G samples, K turns, B rows (one per turn: P *
 the longest answer. Answers are aligned at their first token; masks come from lengths, never from pad ids.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +16,23 @@ from torch import Tensor
 from torch.distributed import ReduceOp
 from torch.distributed.fsdp import FSDPModule
 
+from kernelbench import Task
 from packed import score
 from processes import WORLD, all_reduce
 from rewards import policy_loss
 from rollout import Trajectory, Turn
+
+
+def seed_of(*parts) -> int:
+    """A seed for each name of a random draw: (run seed, step, purpose, process)."""
+    return random.Random("/".join(map(str, parts))).getrandbits(48)
+
+
+def prompt_of(tasks: Sequence[Task], seed: int, number: int) -> Task:
+    """Prompt `number` of an endless sequence: one shuffle of all tasks after the other."""
+    epoch, place = divmod(number, len(tasks))
+    order = random.Random(f"{seed}/{epoch}").sample(range(len(tasks)), len(tasks))
+    return tasks[order[place]]
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""A training run on disk: metrics.jsonl, checkpoints, transcripts, the plot.
+"""A training run on disk: metrics.jsonl, transcripts, the plot.
 
-    OUT/metrics.jsonl           first line the header, then a line per step (step 0: before training)
-    OUT/checkpoints/step_N/     what from_pretrained loads, optimizer/ (torch.distributed.checkpoint), state.json
+    OUT/metrics.jsonl           first line the header, then a line per step and one per evaluation (step 0: before training)
+    OUT/checkpoints/step_N/     see checkpoint.py
     OUT/transcripts/step_N.txt  a few rollouts of the step as text
     OUT/plot.png                made at the end; anew with  python logbook.py OUT
 
@@ -10,73 +10,28 @@
 
 import json
 import math
+import os
 import shutil
+import socket
+import statistics
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 import transformers
 import triton
 from torch import Tensor
-from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 from tqdm import tqdm
 
 import rewards
+from checkpoint import RunError, checkpoints
 from kernelbench.judge import STATUSES
-from model import save_policy
-from processes import RANK, WORLD, from_rank_0
+from processes import RANK, WORLD, from_rank_0, gathered
 from rollout import Trajectory
-
-
-class RunError(ValueError):
-    """Something the user can mend; its text is all that is printed."""
-
-
-def checkpoints(out: Path) -> list[Path]:
-    return sorted((out / "checkpoints").glob("step_[0-9]*"))
-
-
-def save_checkpoint(out: Path, step: int, policy, tokenizer, optimizer, args) -> None:
-    """out/checkpoints/step_N: the policy for from_pretrained, optimizer/, state.json; whole or not at all; keeps two."""
-    final = out / "checkpoints" / f"step_{step:06d}"
-    new = final.with_name(f".{final.name}")
-    size = sum(p.numel() for p in policy.parameters()) * 12
-    free = shutil.disk_usage(out).free
-    if free < 1.05 * size + 2**20:
-        raise RunError(
-            f"{out} has {free / 2**30:.1f} GiB free, a checkpoint takes {size / 2**30:.1f}. Make room, then continue from the "
-            f"last checkpoint with --resume {out}"
-        )
-    save_policy(policy, tokenizer, new)
-    if optimizer.state:  # before its first step, asking for the state would make one, with a step counted
-        state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
-        with warnings.catch_warnings(action="ignore"):  # that it is a single process, each time
-            dcp.save(state, checkpoint_id=new / "optimizer", no_dist=WORLD == 1)
-    if RANK == 0:
-        (new / "state.json").write_text(json.dumps({"step": step, "model": args.model, "seed": args.seed}))
-        shutil.rmtree(final, ignore_errors=True)
-        new.rename(final)
-        for old in checkpoints(out)[:-2]:
-            shutil.rmtree(old)
-    if WORLD > 1:
-        dist.barrier()  # nobody goes on before it is there
-
-
-def load_optimizer(folder: Path, policy, optimizer, args) -> None:
-    if (folder / "optimizer").exists():
-        state = {"optimizer": get_optimizer_state_dict(policy, optimizer)}
-        with warnings.catch_warnings(action="ignore"):
-            dcp.load(state, checkpoint_id=folder / "optimizer", no_dist=WORLD == 1)
-        set_optimizer_state_dict(policy, optimizer, state["optimizer"])
-    for group in optimizer.param_groups:
-        group["lr"], group["weight_decay"] = args.lr, args.weight_decay
 
 
 def read_metrics(out: Path) -> list[dict]:
@@ -112,9 +67,9 @@ def header(args, device: str) -> dict:
 
 
 def open_run(args, device: str) -> tuple[Path, int, Path | None]:
-    """Creates the run's folder, or cuts a resumed one back to its last checkpoint: (folder, step, checkpoint)."""
+    """Creates the run's folder, or cuts a resumed one back to its last whole checkpoint: (folder, step, checkpoint)."""
     if args.resume:
-        out, folder = args.resume, checkpoints(args.resume)[-1]
+        out, folder = args.resume, from_rank_0(checkpoints(args.resume)[-1])
         state = json.loads((folder / "state.json").read_text())
         if state["model"] != args.model:
             raise RunError(
@@ -126,6 +81,8 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
             new = out / ".metrics.jsonl"
             new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
             new.replace(out / "metrics.jsonl")
+            (out / "stop").unlink(missing_ok=True)
+        on_one_disk(out)
         return out, state["step"], folder
     name = Path(args.model).name if Path(args.model).exists() else args.model.replace("/", "-")
     out = from_rank_0(args.out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -134,16 +91,37 @@ def open_run(args, device: str) -> tuple[Path, int, Path | None]:
     trouble = None
     if RANK == 0:
         try:
-            for folder in ("transcripts", "checkpoints"):
-                (out / folder).mkdir(parents=True, exist_ok=True)
-            (out / "metrics.jsonl").unlink(missing_ok=True)  # of a run that never came to a checkpoint
+            (out / "checkpoints").mkdir(parents=True, exist_ok=True)
+            for left_over in ("metrics.jsonl", "stop"):  # of a run that never came to a checkpoint
+                (out / left_over).unlink(missing_ok=True)
             append(out, {"step": -1, "header": header(args, device)})
         except OSError as error:
             trouble = RunError(f"{out} cannot be written ({error.strerror}): choose another --out.")
     trouble = from_rank_0(trouble)
     if trouble:
         raise trouble
+    on_one_disk(out)
     return out, 0, None
+
+
+def on_one_disk(out: Path) -> None:
+    """Errors: RunError where a process does not see what process 0 has written, a few seconds later at the latest."""
+    until = time.monotonic() + (0 if RANK == 0 else 10)
+    while not (out / "metrics.jsonl").is_file() and time.monotonic() < until:
+        time.sleep(0.2)
+    blind = gathered([] if (out / "metrics.jsonl").is_file() else [f"process {RANK} on {socket.gethostname()}"])
+    if blind:
+        raise RunError(f"{out} is not to be seen from {blind[0]}: choose an --out on a disk that all machines share.")
+
+
+def history(out: Path) -> tuple[list[float], int, set[int]]:
+    """From the metrics so far, the same on every process: the finite gradient norms, how many steps were skipped last in a
+    row, and the steps that were evaluated."""
+    lines = read_metrics(out)[1:] if RANK == 0 else []
+    updates = [line for line in lines if line.get("policy/rows")]
+    norms = [line["policy/grad_norm"] for line in updates if line["policy/grad_norm"] is not None]
+    skips = next((n for n, line in enumerate(reversed(updates)) if not line["policy/skipped"]), len(updates))
+    return from_rank_0((norms, skips, {line["step"] for line in lines if "eval/correct" in line}))
 
 
 def append(out: Path, line: dict) -> None:
@@ -151,21 +129,28 @@ def append(out: Path, line: dict) -> None:
         finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()}
         with (out / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(finite) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # on the disk before the checkpoint of its step
 
 
 class TimedGym:
-    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds."""
+    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds.
 
-    def __init__(self, gym):
-        self.gym, self.seen = gym, set()
+    beat: called after each verdict.
+    """
+
+    def __init__(self, gym, beat: Callable[[], None] = lambda: None):
+        self.gym, self.beat, self.seen = gym, beat, set()
         self.reset()
 
     def reset(self):
         self.seconds, self.jobs, self.distinct, self.new = 0.0, 0, 0, 0
 
     def evaluate(self, jobs, progress: bool = False):
-        start = time.perf_counter()
-        verdicts = self.gym.evaluate(jobs, progress)
+        start, verdicts = time.perf_counter(), [None] * len(jobs)
+        for index, verdict in self.gym.as_completed(jobs):
+            verdicts[index] = verdict
+            self.beat()
         self.seconds += time.perf_counter() - start
         texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
         self.jobs += len(jobs)
@@ -173,6 +158,11 @@ class TimedGym:
         self.new += len(texts - self.seen)
         self.seen |= texts
         return verdicts
+
+    def counts(self) -> dict[str, tuple[float, float]]:
+        """Metric -> (sum, count), for over_processes."""
+        rate = self.new, self.seconds / WORLD
+        return {"gym/distinct": (self.distinct, self.jobs), "gym/evals_per_second": rate}
 
 
 def measure(
@@ -231,6 +221,7 @@ def write_transcripts(path: Path, groups: Sequence[Sequence[Trajectory]], return
                 else "no room in the context"
             )
             parts.append(f"{'-' * 40} turn {k + 1}: {len(turn.ids)} tokens\n{turn.text}\n{'-' * 40} verdict: {told}")
+    path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
 
 
@@ -244,15 +235,18 @@ def one_line(line: dict, steps: int) -> str:
     text += f"  reward {show('reward/mean')}  correct {show('gym/correct')}  Fast@1.2 {show('gym/fast@1.2')}"
     text += f"  coverage {show('gym/coverage')}  kept {show('keep/mrs')} {show('keep/prs')}  |g| {line['policy/grad_norm']:.3f}"
     text += f"  {line['time/step']:.1f} s (rollout {line['time/rollout']:.1f}, gym {line['time/gym']:.1f})"
-    if "eval/correct" in line:
-        text += f"\n  held-out: correct {show('eval/correct')}  Fast@1 {show('eval/fast@1')}  Fast@1.2 {show('eval/fast@1.2')}"
     return text
+
+
+def held_out_line(line: dict) -> str:
+    figures = {"correct": "eval/correct", "Fast@1": "eval/fast@1", "Fast@1.2": "eval/fast@1.2"}
+    return "  held-out: " + "  ".join(
+        f"{k} {'-' if line[v] is None else format(line[v], '.2f')}" for k, v in figures.items()
+    )
 
 
 def why_none(line: dict) -> str:
     """The reason for a step without an update, and what to do."""
-    if line["policy/rows"] > 0:
-        return "the gradient is not finite (a lower --lr or --grad-clip may help)"
     if not line["gym/correct"]:
         shares = {s: line[f"gym/{s.removeprefix('gym_')}"] for s in STATUSES[1:]}
         seen = ", ".join(f"{s} {share:.0%}" for s, share in shares.items() if share)
@@ -260,6 +254,27 @@ def why_none(line: dict) -> str:
     if line["reward/equal_groups"] == 1:
         return "every group has equal returns: more --samples, other --tasks or --refill help"
     return "every row with a signal was rejected: see keep/mrs and keep/prs (--mrs-band, --prs-threshold)"
+
+
+def why_skipped(loss: float, norm: float, norms: Sequence[float], factor: float) -> str | None:
+    """Why a step on this gradient must not be taken, or None. norms: of the gradients before it."""
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        return "the loss or the gradient is not finite (a lower --lr or --grad-clip may help)"
+    if factor > 0 and len(norms) >= 8 and norm > factor * statistics.median(norms):
+        usual = f"the median of the last {len(norms)}, {statistics.median(norms):.3g}"
+        return f"the gradient's norm, {norm:.3g}, is more than {factor:g} times {usual} (see --grad-explosion)"
+    return None
+
+
+def too_many_skips(skips: int, out: Path) -> str:
+    look = f"{skips} steps in a row were skipped: see policy/grad_norm in {out / 'metrics.jsonl'}"
+    return f"{look}. Try a lower --lr, --grad-explosion 0, or go on from an older checkpoint, with --resume {out}"
+
+
+def gym_trouble(step: int, line: dict, turns: Sequence, out: Path) -> str:
+    why = next((t.verdict.message for t in turns if t and t.verdict and t.verdict.status == "gym_error"), "")
+    share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
+    return f"{share} ({why}). When that is mended, continue with --resume {out}"
 
 
 def before_and_after(lines: list[dict]) -> str:

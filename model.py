@@ -20,6 +20,7 @@ import huggingface_hub
 import torch
 import torch.distributed as dist
 import transformers
+from safetensors import SafetensorError
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.distributed.fsdp import FSDPModule
 from transformers import (
@@ -258,7 +259,7 @@ def _pretrained(model: str, dtype: torch.dtype) -> tuple[PreTrainedModel, PreTra
     source = _source(model)
     try:
         tokenizer, policy = _from_files(source, dtype, local=True)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         if Path(source).exists():
             raise ModelError(f"{source} cannot be loaded as a causal language model: {_first_line(error)}") from None
         tokenizer, policy = _from_hub(source, partial(_from_files, source, dtype, local=False))
@@ -359,6 +360,14 @@ def token_logprobs(
     lengths = [length for length in mask.sum(1).tolist() if length]
     logp, _ = scorer(ids[mask], lengths, wanted[mask], temperature)
     return torch.zeros(ids.shape, dtype=torch.float32, device=ids.device).masked_scatter(mask, logp)
+
+
+@torch.no_grad()
+def perturb(model, sigma: float, seed: int) -> None:
+    """θ <- θ (1 + σ ε), ε ~ N(0, 1): a sampler that is deliberately not quite the policy; the same on all processes."""
+    generator = torch.Generator().manual_seed(seed)
+    for p in model.parameters():
+        p.mul_(1 + sigma * torch.randn(p.shape, generator=generator).to(p))
 
 
 @torch.no_grad()

@@ -1,34 +1,48 @@
 """Supervised fine-tuning: the cold start of the tiny policy, and any model on collected trajectories.
 
     python sft.py                                                the tiny policy, on toy solutions (minutes, one core)
-    python sft.py --model qwen-8b --data runs/rollouts.jsonl     any model, on JSONL from rollout.py
-    torchrun --nproc-per-node 8 sft.py --model qwen-8b --data runs/rollouts.jsonl        the same over 8 GPUs
+    python sft.py --model qwen-8b --data runs/rollouts.jsonl     any model, on JSONL from rollout.py, on all visible GPUs
+    torchrun sft.py --model qwen-8b-base --data coldstart/       on the parquet files of hkust-nlp/drkernel-coldstart-8k
+    torchrun sft.py --resume runs/sft                            goes on where it was stopped
 
 A row is a whole conversation: task, answer, verdict, next answer, ... Only the answers, with their end tokens, are in
-the loss, whatever became of them; a step is normalised by its number of such tokens, over all processes.
+the loss, whatever became of them; with --improved-only, only answers that are right and faster than all before them. A
+step is normalised by its number of such tokens, over all processes.
 
 The cold start leaves room for RL on purpose. It learns to copy from right solutions, single turns first, and ends on
 conversations in which many answers are broken or lazy (MIX). It serves toy tasks of both sizes (CPU and GPU).
 
+Under --out with --data: metrics.jsonl (loss, val_loss per answer token, grad_norm, lr, seconds), checkpoints/ while it
+runs, and at the end the model itself, as from_pretrained loads it.
+
 Departures from the paper: its cold start is 8,920 five-turn conversations of GPT-5, ours are made by
 kernelbench/toy.py; the tiny policy's matrices are trained by Muon, which needs a fraction of AdamW's tokens to learn
-to copy.
+to copy. drkernel-coldstart-8k keeps its own prompts, which are not those of rollout.py.
 Not covered: packing of rows.
 """
 
-import os
+import math
 import random
+import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 import tyro
+from torch.distributed import is_initialized
+from torch.distributed.tensor import DTensor
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+import checkpoint
+import logbook
+import processes
+from checkpoint import RunError
 from feedback import feedback
 from kernelbench import toy
 from kernelbench.judge import Verdict
@@ -43,10 +57,12 @@ from model import (
     token_logprobs,
 )
 from packed import INPUT
+from processes import RANK, WORLD, Stop, all_reduce, from_rank_0, say
 from rollout import (
     FEEDBACK_TOKENS,
     Trajectory,
     TrajectoryError,
+    Turn,
     encode_feedback,
     encode_prompt,
     load_jsonl,
@@ -54,9 +70,11 @@ from rollout import (
     prompt_text,
     text_ids,
 )
+from watchdog import Watchdog
 from weights import shard
 
-Row = tuple[list[int], list[int]]  # ids, and 1 where an id is in the loss
+MUTUAL = RunError, ModelError, TrajectoryError  # raised on every process at once
+Row = tuple[Sequence[int], Sequence[int]]  # ids, and 1 where an id is in the loss
 
 # ---------------------------------------------------------------------------------------------------- toy conversations
 
@@ -97,19 +115,32 @@ def conversation(toy_task: toy.Toy, turns: int, mix: dict[str, float], rng: rand
 
 
 def encode_row(
-    tokenizer: PreTrainedTokenizerBase, prompt: str, turns: list[tuple[str, Verdict | None]], brief: bool
-) -> Row:
-    """The ids of a conversation, laid out as in rollout.py, and the mask of its answers."""
+    tokenizer: PreTrainedTokenizerBase,
+    prompt: str,
+    turns: Sequence[tuple[str, Verdict | str | None]],
+    brief: bool,
+    chosen: Sequence[bool] | None = None,
+    context: float = math.inf,
+) -> Row | None:
+    """The ids of a conversation, laid out as in rollout.py, and the mask of its answers.
+
+    turns: (answer, the verdict or the text that follows it). chosen: which answers are in the loss (default: all). The
+    first turns that fit `context` tokens are kept; None where no chosen one is among them.
+    """
     ids = encode_prompt(tokenizer, prompt)
-    wanted = [0] * len(ids)
-    for k, (answer, verdict) in enumerate(turns):
+    wanted, end = [0] * len(ids), 0
+    for k, (answer, reply) in enumerate(turns):
         new = text_ids(tokenizer, answer) + marker_ids(tokenizer, END)
-        ids, wanted = ids + new, wanted + [1] * len(new)
+        if len(ids) + len(new) > context:
+            break
+        ids, wanted = ids + new, wanted + [int(chosen is None or chosen[k])] * len(new)
+        end = len(ids)
         if k + 1 < len(turns):
-            told = feedback(verdict, FEEDBACK_TOKENS, lambda s: len(text_ids(tokenizer, s)), brief=brief)
-            new = encode_feedback(tokenizer, ids, told)
+            if not isinstance(reply, str):
+                reply = feedback(reply, FEEDBACK_TOKENS, lambda s: len(text_ids(tokenizer, s)), brief=brief)
+            new = encode_feedback(tokenizer, ids, reply)
             ids, wanted = ids + new, wanted + [0] * len(new)
-    return ids, wanted
+    return (ids[:end], wanted[:end]) if any(wanted[:end]) else None
 
 
 def tokenizer_texts(tasks: list[toy.Toy], rng: random.Random) -> list[str]:
@@ -141,10 +172,17 @@ def toy_batches(
 def pad_rows(rows: list[Row], device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """ids, mask of real tokens, mask of wanted tokens: (B, T) each, padded on the right; masks come from lengths."""
     width = max(len(ids) for ids, _ in rows)
-    ids = torch.tensor([row + [0] * (width - len(row)) for row, _ in rows], device=device)
+    ids = torch.tensor([[*row] + [0] * (width - len(row)) for row, _ in rows], device=device)
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in rows], device=device)
-    wanted = torch.tensor([w + [0] * (width - len(w)) for _, w in rows], device=device)
+    wanted = torch.tensor([[*w] + [0] * (width - len(w)) for _, w in rows], device=device)
     return ids, mask, wanted
+
+
+def losses(model: PreTrainedModel, rows: list[Row], micro: int) -> Iterator[torch.Tensor]:
+    """- sum of the log-probabilities of the wanted tokens of `micro` rows at a time; differentiable."""
+    for start in range(0, len(rows), micro):
+        ids, mask, wanted = pad_rows(rows[start : start + micro], model.device)
+        yield -token_logprobs(model, ids, mask, wanted=wanted).sum()
 
 
 def train_step(
@@ -154,20 +192,21 @@ def train_step(
     micro: int,
     tokens: int,
     world: int = 1,
-) -> float:
+) -> tuple[float, float]:
     """One step on this process's `rows`, `micro` at a time: loss = - sum of log-probabilities / `tokens` (of all
-    processes). Returns this process's share of the loss."""
+    processes). Returns this process's share of the loss, and the gradient's norm; where that is not finite, there is
+    no step."""
     total = 0.0
-    for start in range(0, len(rows), micro):
-        ids, mask, wanted = pad_rows(rows[start : start + micro], model.device)
-        loss = -token_logprobs(model, ids, mask, wanted=wanted).sum() / tokens
-        (loss * world).backward()  # FSDP averages gradients over the processes
-        total += loss.item()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for nll in losses(model, rows, micro):
+        (nll / tokens * world).backward()  # FSDP averages gradients over the processes
+        total += nll.item() / tokens
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    norm = (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
     for optimizer in optimizers:
-        optimizer.step()
+        if math.isfinite(norm):
+            optimizer.step()
         optimizer.zero_grad()
-    return total
+    return total, norm
 
 
 class Muon(torch.optim.Optimizer):
@@ -238,66 +277,170 @@ def cold_start(
     with bar:
         for step, rows in enumerate(toy_batches(tokenizer, pool, steps, rng)):
             set_rate(optimizers, min(1.0, (step + 1) / 20) * (1 - 0.9 * step / steps))
-            loss = train_step(model, optimizers, rows, len(rows), sum(sum(wanted) for _, wanted in rows))
+            loss, _ = train_step(model, optimizers, rows, len(rows), sum(sum(wanted) for _, wanted in rows))
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
             bar.update()
     save_policy(model, tokenizer, out)
     return out
 
 
-# ------------------------------------------------------------------------------------------------ any model, from JSONL
+# ------------------------------------------------------------------------------------------ any model, on trajectories
 
 
-def trajectory_row(tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory, style: str, context: int) -> Row | None:
-    """The row of a trajectory, tokenised by this model's tokenizer: its longest run of first turns that fits
-    `context`."""
-    turns = [(turn.text, turn.verdict) for turn in trajectory.turns if turn.ids and turn.verdict]
-    for kept in range(len(turns), 0, -1):
-        row = encode_row(tokenizer, prompt_text(trajectory.task, style), turns[:kept], brief=style == "brief")
-        if len(row[0]) <= context:
-            return row
-    return None
+def improved(turns: Sequence[Turn]) -> list[bool]:
+    """Which turns are right and faster than all right ones before them."""
+    chosen, best = [], 0.0
+    for turn in turns:
+        chosen.append(bool(turn.verdict and turn.verdict.correct and turn.verdict.speedup > best))
+        best = turn.verdict.speedup if chosen[-1] else best
+    return chosen
 
 
-def fine_tune(args: "Args", say: Callable[[str], None]) -> None:
-    """AdamW with warm-up and linear decay over the trajectories of args.data; sharded where torchrun started
-    several."""
-    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    device = torch.device(args.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-        torch.cuda.set_device(device)
-    if args.batch % world:
-        raise ModelError(f"--batch {args.batch} does not divide over {world} processes: make it a multiple of them.")
-    style = "brief" if preset_of(args.model) == "tiny" else "full"
-    trajectories = load_jsonl(args.data)
-    model, tokenizer = load_policy(args.model, device, torch.float32, args.random_init)
-    rows = [row for t in trajectories if (row := trajectory_row(tokenizer, t, style, args.context))]
-    if not rows:
-        raise TrajectoryError(f"{args.data} holds no answer that fits {args.context} tokens: see --context.")
-    say(f"{len(rows)} of {len(trajectories)} trajectories, {sum(sum(w) for _, w in rows)} tokens in the loss; {args}")
-    if world > 1 or device.type == "cuda":
-        if not dist.is_initialized():
-            os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-            os.environ.setdefault("MASTER_PORT", "29511")
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=world)
-        compute = torch.bfloat16 if device.type == "cuda" and style == "full" else torch.float32
-        shard(model, compute, keep=[INPUT] * model.config.num_hidden_layers if device.type == "cuda" else None)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
-    rng = random.Random(args.seed)
-    order = [i for _ in range(args.epochs) for i in rng.sample(range(len(rows)), len(rows))]
-    order += rng.choices(range(len(rows)), k=-len(order) % args.batch)  # the last batch is filled up
-    steps = len(order) // args.batch
-    with tqdm(total=steps, desc="fine-tuning", unit="step", disable=rank > 0) as bar:
-        for step in range(steps):
-            batch = [rows[i] for i in order[step * args.batch : (step + 1) * args.batch]]
-            set_rate([optimizer], min(1.0, (step + 1) / max(1, steps // 10)) * (1 - 0.9 * step / steps))
-            tokens = sum(sum(wanted) for _, wanted in batch)
-            loss = train_step(model, [optimizer], batch[rank::world], args.micro_batch, tokens, world)
-            bar.set_postfix(loss=f"{loss * world:.3f}")
-            bar.update()
-    save_policy(model, tokenizer, args.out)
-    say(f"saved {args.out}")
+def trajectory_row(
+    tokenizer: PreTrainedTokenizerBase, trajectory: Trajectory, style: str, context: int, improved_only: bool = False
+) -> Row | None:
+    """The row of a trajectory, tokenised by this model's tokenizer: its first turns that fit `context`."""
+    kept = [turn for turn in trajectory.turns if turn.ids and turn.verdict]
+    turns = [(turn.text, turn.verdict) for turn in kept]
+    chosen = improved(kept) if improved_only else None
+    return encode_row(tokenizer, prompt_text(trajectory.task, style), turns, style == "brief", chosen, context)
+
+
+def messages_row(
+    tokenizer: PreTrainedTokenizerBase, record: dict, context: int, improved_only: bool = False
+) -> Row | None:
+    """The row of a record of drkernel-coldstart-8k: messages [{role, content}], user and assistant in turn; best_round
+    (from 1) and final_speedup. Its turns have no verdicts: the best round counts as the only improved one, if it is right.
+    """
+    texts = [message["content"] for message in record["messages"]]
+    roles = [message["role"] for message in record["messages"]]
+    if roles != ["user", "assistant"] * (len(roles) // 2) or not roles:
+        raise TrajectoryError(
+            f"messages must be user and assistant in turn, not {', '.join(map(str, roles)) or 'none'}"
+        )
+    turns = list(zip(texts[1::2], [*texts[2::2], None], strict=True))
+    chosen = None
+    if improved_only:
+        right = (record.get("final_speedup") or 0.0) > 0  # nan: none of its rounds is right
+        chosen = [right and k + 1 == record.get("best_round") for k in range(len(turns))]
+    return encode_row(tokenizer, texts[0], turns, False, chosen, context)
+
+
+def load_rows(path: Path, tokenizer: PreTrainedTokenizerBase, style: str, args: "Args") -> list[tuple[str, Row | None]]:
+    """(task, row) of every conversation of a JSONL or parquet file, or of a folder of parquet files."""
+    if not path.exists():
+        raise TrajectoryError(f"{path}: no such file or folder: rollout.py collects trajectories.")
+    settings = args.context, args.improved_only
+    if path.is_file() and path.suffix != ".parquet":
+        return [(t.task.key, compact(trajectory_row(tokenizer, t, style, *settings))) for t in load_jsonl(path)]
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = []
+    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
+        try:
+            records = pyarrow.parquet.read_table(file).to_pylist()
+        except pyarrow.ArrowException as error:
+            raise TrajectoryError(f"{file} is no parquet file ({error}): fetch it again.") from None
+        for number, record in enumerate(tqdm(records, desc=file.name, unit="row", leave=False, disable=RANK > 0)):
+            try:
+                row = messages_row(tokenizer, record, *settings)
+            except (TrajectoryError, KeyError, TypeError) as error:
+                raise TrajectoryError(f"{file}, row {number}: {type(error).__name__}: {error}") from None
+            rows.append((str(record.get("original_python_code") or record.get("uuid") or number), compact(row)))
+    return rows
+
+
+def compact(row: Row | None) -> Row | None:
+    """A list of ints takes 36 bytes a token, and every process holds all rows."""
+    return row and (array("i", row[0]), bytes(row[1]))
+
+
+def held_out(task: str, share: float) -> bool:
+    """All conversations about one task are on the same side."""
+    return zlib.crc32(task.encode()) < share * 2**32
+
+
+@torch.no_grad()
+def mean_loss(model: PreTrainedModel, rows: list[Row], micro: int) -> float:
+    """Mean of - log p over the wanted tokens of all `rows`, spread over the processes."""
+    mine = [*rows, *[(rows[0][0], bytes(len(rows[0][0])))] * (-len(rows) % WORLD)][RANK::WORLD]  # as many on each
+    total = sum(nll.item() for nll in losses(model, mine, micro))
+    total, tokens = all_reduce([total, sum(sum(wanted) for _, wanted in mine)])
+    return total / tokens
+
+
+def fine_tune(args: "Args", stop: Stop) -> None:
+    """AdamW with warm-up and linear decay over the trajectories of args.data; sharded where there are several processes
+    or a GPU."""
+    device = torch.device(args.device)
+    processes.join(device.type, sharded=device.type == "cuda")
+    if args.batch % WORLD:
+        raise ModelError(f"--batch {args.batch} does not divide over {WORLD} processes: make it a multiple of them.")
+    if from_rank_0(((args.resume or args.out) / "config.json").exists()):
+        raise RunError(f"{args.resume or args.out} holds a finished model: choose another --out.")
+    out, done, folder = logbook.open_run(args, device.type)
+    with Watchdog(out, 1200, stop, processes.board(), MUTUAL) as watch:
+        style = "brief" if preset_of(args.model) == "tiny" else "full"
+        big = style == "full"
+        model, tokenizer = load_policy(
+            str(folder or args.model), device, torch.float32, args.random_init and not folder
+        )
+        found = load_rows(args.data, tokenizer, style, args)
+        rows = [row for task, row in found if row and not held_out(task, args.val_share)]
+        val = [row for task, row in found if row and held_out(task, args.val_share)]
+        if not rows:
+            why = "no answer that improved and fits" if args.improved_only else "no answer that fits"
+            raise TrajectoryError(f"{args.data} holds {why} {args.context} tokens: see --context.")
+        counts = f"{len(rows)} of {len(found)} trajectories, {sum(sum(w) for _, w in rows)} tokens in the loss"
+        say(f"{out}: {counts}, {len(val)} trajectories for val_loss; {args}")
+        if is_initialized():
+            compute = torch.bfloat16 if device.type == "cuda" and big else torch.float32
+            shard(model, compute, keep=[INPUT] * model.config.num_hidden_layers if device.type == "cuda" else None)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.95), weight_decay=0.01)
+        if folder:
+            checkpoint.load(folder, model, optimizer, args.lr, 0.01)
+        model.get_input_embeddings().register_forward_pre_hook(watch.beat)
+        dtype = torch.bfloat16 if big else torch.float32
+        checkpoint.make_room(out, model, dtype)
+
+        def save(step: int) -> None:
+            state = {"step": step, "model": args.model, "seed": args.seed}
+            checkpoint.save(out, state, model, tokenizer, optimizer, dtype, watch.beat)
+
+        rng = random.Random(args.seed)
+        order = [i for _ in range(args.epochs) for i in rng.sample(range(len(rows)), len(rows))]
+        order += rng.choices(range(len(rows)), k=-len(order) % args.batch)  # the last batch is filled up
+        steps = len(order) // args.batch
+        with tqdm(initial=done, total=steps, desc="fine-tuning", unit="step", disable=RANK > 0) as bar:
+            for step in range(done + 1, steps + 1):
+                begin = time.perf_counter()
+                batch = [rows[i] for i in order[(step - 1) * args.batch : step * args.batch]]
+                batch.sort(key=lambda row: -len(row[0]))  # alike on all processes, which wait for each other
+                rate = min(1.0, step / max(1, steps // 10)) * (1 - 0.9 * (step - 1) / steps)
+                set_rate([optimizer], rate)
+                tokens = sum(sum(wanted) for _, wanted in batch)
+                loss, norm = train_step(model, [optimizer], batch[RANK::WORLD], args.micro_batch, tokens, WORLD)
+                line = {"step": step, "loss": all_reduce([loss])[0], "grad_norm": norm, "lr": rate * args.lr}
+                if val and (step == steps or step % args.eval_every == 0):
+                    line["val_loss"] = mean_loss(model, val, args.micro_batch)
+                    say(f"step {step}/{steps}  loss {line['loss']:.4f}  val_loss {line['val_loss']:.4f}")
+                logbook.append(out, line | {"seconds": time.perf_counter() - begin})
+                bar.set_postfix(loss=f"{line['loss']:.3f}", refresh=False)
+                bar.update()
+                stopped = stop()
+                if stopped or step == steps or step % args.save_every == 0:
+                    save(step)
+                if stopped and step < steps:
+                    return say(f"Stopped after step {step}. Continue with: torchrun sft.py --resume {out}")
+        if RANK == 0:  # the export of the last checkpoint is the result; config.json, which comes last, makes it one
+            files = [f for f in checkpoint.checkpoints(out)[-1].iterdir() if f.is_file() and f.name != "state.json"]
+            for file in sorted(files, key=lambda file: file.name == "config.json"):
+                (out / file.name).unlink(missing_ok=True)
+                (out / file.name).hardlink_to(file)
+            shutil.rmtree(out / "checkpoints")
+        from_rank_0(None)
+    say(f"saved {out}")
 
 
 @dataclass
@@ -316,6 +459,16 @@ class Args:
     """optimizer steps of the cold start"""
     device: str | None = None
     """cpu or cuda; by default cuda where there is one"""
+    resume: Path | None = None
+    """with --data: folder of a run to continue; its arguments apply, except those given again"""
+    improved_only: bool = False
+    """with --data: train only on answers that are right and faster than all before them in their conversation"""
+    val_share: float = 0.02
+    """with --data: share of the tasks that is kept for val_loss"""
+    eval_every: int = 50
+    """with --data: steps between two val_loss"""
+    save_every: int = 100
+    """with --data: steps between checkpoints"""
     lr: float = 2e-5
     """with --data: peak learning rate"""
     epochs: int = 4
@@ -331,23 +484,28 @@ class Args:
 
 
 def main(args: Args) -> None:
-    say = print if int(os.environ.get("RANK", 0)) == 0 else lambda _: None
+    args = replace(args, device=args.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if args.data is not None:
-        args.out = args.out or Path("runs/sft")
-        fine_tune(args, say)
+        if args.device == "cuda":
+            processes.one_process_per_gpu(sys.argv)
+        with Stop() as stop:
+            fine_tune(replace(args, out=args.out or Path("runs/sft")), stop)
+        processes.leave()
     elif args.model == "tiny":
-        device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        say(f"saved {cold_start(device, args.out or TINY_FOLDER, args.seed, args.steps, again=True)}")
+        say(f"saved {cold_start(args.device, args.out or TINY_FOLDER, args.seed, args.steps, again=True)}")
     else:
         raise ModelError(f"{args.model} needs trajectories to learn from: give --data FILE (rollout.py collects them).")
 
 
+def parse(argv: list[str]) -> Args:
+    args = tyro.cli(Args, args=argv, description=__doc__)
+    if args.resume:
+        before = Args(**(logbook.arguments_of(args.resume) | {"resume": args.resume}))
+        args = tyro.cli(Args, args=argv, default=replace(before, data=Path(before.data)))
+    return args
+
+
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Args, description=__doc__))
-    except (ModelError, TrajectoryError) as error:
-        sys.exit(f"sft.py: {error}")
-    except OSError as error:
-        sys.exit(f"sft.py: {error}: check that path; nothing was saved there.")
-    except KeyboardInterrupt:
-        sys.exit("\nInterrupted: nothing was saved; a model that was there is as it was.")
+    with processes.one_sentence("sft.py", MUTUAL):
+        processes.own_gpu()
+        main(parse(sys.argv[1:]))

@@ -14,16 +14,16 @@ Whole groups live on one process, so no baseline crosses processes. Everything r
 an interrupted run that is resumed ends with the numbers of one that was not, as does an abandoned step done again.
 
 Under --out: metrics.jsonl (first line: arguments, commit, versions, device), transcripts/, checkpoints/ (each loads with
-from_pretrained), plot.png. No KL term, no entropy bonus.
+from_pretrained), plot.png. Ctrl-C, SIGTERM or `touch OUT/stop` saves and ends. No KL term, no entropy bonus.
 """
 
 import math
 import os
-import random
 import secrets
 import sys
 import textwrap
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,34 +37,24 @@ from torch.distributed.tensor import DTensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+import checkpoint
 import logbook
 import plan
+import processes
 import rewards
 import sft
-from batch import Outcomes, accumulate_gradients, outcomes, recompute_logprobs, sampled_tokens
+from batch import Outcomes, accumulate_gradients, outcomes, prompt_of, recompute_logprobs, sampled_tokens, seed_of
+from checkpoint import RunError
 from eval import evaluate, headline, summarise
 from gym import Gym, GymError
 from kernelbench import Task, TaskError, load_tasks
-from logbook import RunError
-from model import ModelError, load_policy, preset_of, resolve
-from processes import (
-    LOCAL_WORLD,
-    RANK,
-    WORLD,
-    Stop,
-    all_reduce,
-    from_rank_0,
-    gathered,
-    join,
-    leave,
-    one_process_per_gpu,
-    over_processes,
-    own_gpu,
-    say,
-)
+from model import ModelError, load_policy, perturb, preset_of, resolve
+from processes import LOCAL_WORLD, RANK, WORLD, Stop, all_reduce, from_rank_0, gathered, over_processes, say
 from rollout import Trajectory, rollout
+from watchdog import Watchdog
 from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
+MUTUAL = RunError, TaskError, ModelError  # raised on every process at once
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
@@ -146,6 +136,10 @@ class Args:
     """of AdamW"""
     grad_clip: float = 1.0
     """bound of the gradient's norm"""
+    grad_explosion: float = 20.0
+    """skip a step whose gradient's norm is more than this many times the median of the last 32; 0: only one that is not finite"""
+    max_skips: int = 10
+    """stop after this many skipped steps in a row; 0: never"""
     clip_low: float = 0.2
     """ratio clip below"""
     clip_high: float = 0.28
@@ -171,19 +165,8 @@ class Args:
     """tokens of a whole rollout in evaluations"""
     save_every: int | None = None
     """steps between checkpoints; the last two are kept"""
-
-
-def seed_of(*parts) -> int:
-    """A seed for each name of a random draw: (run seed, step, purpose, process)."""
-    return random.Random("/".join(map(str, parts))).getrandbits(48)
-
-
-def perturb(model, sigma: float, seed: int) -> None:
-    """θ <- θ (1 + σ ε), ε ~ N(0, 1): a sampler that is deliberately not quite the policy; the same on all processes."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for p in model.parameters():
-            p.mul_(1 + sigma * torch.randn(p.shape, generator=generator).to(p))
+    stall_minutes: float = 20.0
+    """write every process's stack to OUT/stalls when there is no token, verdict or micro-batch for so long"""
 
 
 # --- Sampling, measuring, evaluating ------------------------------------------------------------------------------------
@@ -194,13 +177,6 @@ def pay(o: Outcomes, args: Args) -> tuple[Tensor, Tensor]:
     weights = args.w_correct, args.w_speed, args.w_coverage, args.speed_clip
     reward = rewards.turn_reward(o.correct, o.speedup, o.coverage, *weights)
     return reward, rewards.returns_to_go(reward, args.gamma)
-
-
-def prompt_of(tasks: Sequence[Task], seed: int, number: int) -> Task:
-    """Prompt `number` of an endless sequence: one shuffle of all tasks after the other."""
-    epoch, place = divmod(number, len(tasks))
-    order = random.Random(f"{seed}/{epoch}").sample(range(len(tasks)), len(tasks))
-    return tasks[order[place]]
 
 
 def sampling(args: Args, context: int, top_p: float) -> dict:
@@ -221,10 +197,15 @@ class Run:
     tokenizer: PreTrainedTokenizerBase
     optimizer: torch.optim.Optimizer
     gym: logbook.TimedGym
+    stop: Stop
+    norms: deque[float]  # of the latest gradients, those of skipped steps included
+    fits: plan.Plan | None = None
+    skips: int = 0  # steps skipped in a row
 
 
-def draw(run: Run, step: int, tasks: Sequence[Task]) -> tuple[list[list[Trajectory]], list[int]]:
-    """This process's rollouts of a step, [P][G], and the numbers of their prompts in the endless sequence.
+def draw(run: Run, step: int, tasks: Sequence[Task]) -> tuple[list[list[Trajectory]], list[int]] | None:
+    """This process's rollouts of a step, [P][G], and the numbers of their prompts in the endless sequence; None where a
+    process was told to stop: the step is given up, and done again it will be the same.
 
     With --refill, as many new prompts as had equal returns everywhere are sampled on top, at most three times.
     """
@@ -236,7 +217,11 @@ def draw(run: Run, step: int, tasks: Sequence[Task]) -> tuple[list[list[Trajecto
         prompts = [prompt_of(tasks, args.seed, number) for number in mine]
         seed = seed_of(args.seed, step, "rollout", round_, RANK)
         how = sampling(args, args.context, args.top_p)
-        new = rollout(run.sampler, run.tokenizer, prompts, run.gym, samples=args.samples, seed=seed, **how)
+        new = []
+        with run.stop.abandonable():
+            new = rollout(run.sampler, run.tokenizer, prompts, run.gym, samples=args.samples, seed=seed, **how)
+        if run.stop():
+            return None
         groups += new
         numbers += mine
         o = outcomes(new, args.samples, args.turns)
@@ -284,10 +269,11 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
     )
     pairs["policy/entropy_exact"] = entropy.sum().item(), sampled.sum().item()
     line = over_processes(pairs) | {"policy/loss": 0.0, "policy/grad_norm": 0.0, "policy/rows": n_selected}
+    line |= {"policy/updated": 0, "policy/skipped": 0}
     if (line["gym/error"] or 0) > args.max_gym_errors:
         return line, returns
 
-    # 4. One optimizer step on the clipped surrogate.
+    # 4. One optimizer step on the clipped surrogate, unless the gradient is unsound.
     if n_selected > 0:
         rows = selected.flatten().nonzero()[:, 0].tolist()
         loss = accumulate_gradients(
@@ -299,18 +285,22 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
             n_rows,
             args.micro_tokens,
             args.temperature,
-            clip_low=args.clip_low,
-            clip_high=args.clip_high,
-            dual_clip=args.dual_clip,
+            **{name: getattr(args, name) for name in ("clip_low", "clip_high", "dual_clip")},
         )
         norm = torch.nn.utils.clip_grad_norm_(run.policy.parameters(), args.grad_clip)
         norm = (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
-        line |= {"policy/loss": all_reduce([loss])[0], "policy/grad_norm": norm}
-    line["policy/updated"] = int(n_selected > 0 and math.isfinite(line["policy/grad_norm"]))
-    if line["policy/updated"]:
-        run.optimizer.step()
+        loss, norm = all_reduce([loss, norm / WORLD])  # the same bits everywhere, so the same decision
+        why = logbook.why_skipped(loss, norm, run.norms, args.grad_explosion)
+        line |= {"policy/loss": loss, "policy/grad_norm": norm, "policy/skipped": int(bool(why))}
+        run.skips = run.skips + 1 if why else 0
+        run.norms.extend([norm] if math.isfinite(norm) else [])
     else:
-        say(f"step {step}: no update, since {logbook.why_none(line)}.")
+        why = logbook.why_none(line)
+    line["policy/updated"] = int(not why)
+    if why:
+        say(f"step {step}: no update, since {why}.")
+    else:
+        run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
     clock.append(time.perf_counter())
 
@@ -322,10 +312,15 @@ def learn(run: Run, step: int, o: Outcomes, numbers: Sequence[int]) -> tuple[dic
 
 
 def held_out(run: Run, tasks: Sequence[Task]) -> dict[str, float | None]:
-    """eval/...: the figures over the held-out tasks, the same on every process."""
+    """eval/...: the figures over the held-out tasks, the same on every process; nothing where one was told to stop."""
     args, seed = run.args, seed_of(run.args.seed, "eval", RANK)
     how = sampling(args, args.eval_context, args.eval_top_p) | {"samples": args.eval_samples, "seed": seed}
-    records = gathered(evaluate(run.sampler, run.tokenizer, tasks[RANK::WORLD], run.gym, **how))
+    records = []
+    with run.stop.abandonable():
+        records = evaluate(run.sampler, run.tokenizer, tasks[RANK::WORLD], run.gym, **how)
+    if run.stop():
+        return {}
+    records = gathered(records)
     failures = [r["message"] for r in records if r["status"] == "gym_error"]
     if len(failures) > args.max_gym_errors * len(records):
         raise RunError(f"{len(failures)} of {len(records)} evaluations failed in the gym itself: {max(failures)}")
@@ -335,10 +330,10 @@ def held_out(run: Run, tasks: Sequence[Task]) -> dict[str, float | None]:
 # --- The loop ------------------------------------------------------------------------------------------------------------
 
 
-def load(args: Args, gym, device: torch.device, checkpoint: Path | None, fits: plan.Plan | None) -> Run:
-    """The policy in float32, its copy for sampling, the optimizer; from a checkpoint where there is one."""
-    random_init = args.random_init and not checkpoint
-    policy, tokenizer = load_policy(str(checkpoint or args.model), device, torch.float32, random_init)
+def load(args: Args, gym, device: torch.device, folder: Path | None, watch: Watchdog, fits: plan.Plan | None) -> Run:
+    """The policy in float32, its copy for sampling, the optimizer; from a checkpoint's folder where there is one."""
+    random_init = args.random_init and not folder
+    policy, tokenizer = load_policy(str(folder or args.model), device, torch.float32, random_init)
     compute = DTYPES[args.dtype]
     sampler = rollout_copy(policy, compute)
     if is_initialized():
@@ -348,76 +343,112 @@ def load(args: Args, gym, device: torch.device, checkpoint: Path | None, fits: p
         optimizer = OffloadedAdamW(policy.parameters(), fits.first_dtype if fits else torch.float32, **how)
     else:
         optimizer = torch.optim.AdamW(policy.parameters(), **how, fused=device.type == "cuda")
-    if checkpoint:
-        logbook.load_optimizer(checkpoint, policy, optimizer, args)
-    return Run(args, policy, sampler, tokenizer, optimizer, logbook.TimedGym(gym))
+    if folder:
+        checkpoint.load(folder, policy, optimizer, args.lr, args.weight_decay)
+    for model in (policy, sampler):
+        model.get_input_embeddings().register_forward_pre_hook(watch.beat)
+    return Run(
+        args,
+        policy,
+        sampler,
+        tokenizer,
+        optimizer,
+        logbook.TimedGym(gym, watch.beat),
+        watch.stop,
+        deque(maxlen=32),
+        fits,
+    )
 
 
-def main_loop(args: Args, gym, device: torch.device, fits: plan.Plan | None) -> None:
-    """Trains. args is resolved; gym judges; `fits` is the memory plan on GPUs."""
-    tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
-    eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
-    out, start, checkpoint = logbook.open_run(args, device.type)
-    say(textwrap.fill(f"{out}: " + ", ".join(f"{k}={v}" for k, v in vars(args).items()), 120))
-    run, stop, saved = load(args, gym, device, checkpoint, fits), Stop(), start if checkpoint else -1
+def one_step(run: Run, step: int, tasks: Sequence[Task], out: Path) -> dict | None:
+    """The step's line of metrics; None where a process was told to stop before the update."""
+    args, begin = run.args, time.perf_counter()
+    run.gym.reset()
+    perturb(run.sampler, args.perturb_rollout, seed_of(args.seed, step, "perturb"))
+    if not (drawn := draw(run, step, tasks)):
+        return None
+    groups, numbers = drawn
+    rolled = time.perf_counter() - begin
+    o = outcomes(groups, args.samples, args.turns)
+    if run.fits:
+        torch.cuda.reset_peak_memory_stats()
+    line, returns = learn(run, step, o, numbers)
+    if (line["gym/error"] or 0) > args.max_gym_errors:
+        raise RunError(logbook.gym_trouble(step, line, o.turns, out))
+    line |= {"step": step} | over_processes(run.gym.counts())
+    line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
+    line["time/step"] = time.perf_counter() - begin
+    logbook.write_transcripts(out / "transcripts" / f"step_{step:06d}.txt", groups, returns)
+    return line
+
+
+def main_loop(run: Run, out: Path, start: int, saved: int, tasks: Sequence[Task], eval_tasks: Sequence[Task]) -> None:
+    """Goes on after step `start`. saved: the step of the last checkpoint, -1 for none."""
+    args = run.args
+    norms, run.skips, evaluated = logbook.history(out)
+    run.norms.extend(norms)
 
     def save(step: int) -> None:
         nonlocal saved
         if step != saved:
-            logbook.save_checkpoint(out, step, run.policy, run.tokenizer, run.optimizer, args)
+            state = {"step": step, "model": args.model, "seed": args.seed}
+            checkpoint.save(out, state, run.policy, run.tokenizer, run.optimizer, DTYPES[args.dtype], run.gym.beat)
             saved = step
 
-    def told_to_stop(step: int) -> bool:
-        if not stop():
-            return False
+    def stopped(step: int) -> None:
         save(step)
         say(f"Stopped after step {step}. Continue with: torchrun train.py --resume {out}")
-        return True
 
-    if not checkpoint:
-        say(f"evaluating on {len(eval_tasks)} held-out tasks ...")
-        logbook.append(out, {"step": 0} | held_out(run, eval_tasks))
     bar = tqdm(initial=start, total=args.steps, desc="train", unit="step", disable=None if RANK == 0 else True)
-    for step in range(start + 1, args.steps + 1):
-        if told_to_stop(step - 1):
-            return
-        begin = time.perf_counter()
-        run.gym.reset()
-        perturb(run.sampler, args.perturb_rollout, seed_of(args.seed, step, "perturb"))
-        groups, numbers = draw(run, step, tasks)
-        rolled = time.perf_counter() - begin
-        if told_to_stop(step - 1):  # this step is abandoned; done again, it will be the same
-            return
-        o = outcomes(groups, args.samples, args.turns)
-        if fits:
-            torch.cuda.reset_peak_memory_stats()
-        line, returns = learn(run, step, o, numbers)
-        if fits and step == start + 1:
-            say(plan.check_peak(fits))
-        if (line["gym/error"] or 0) > args.max_gym_errors:
-            save(step - 1)
-            why = next((t.verdict.message for t in o.turns if t and t.verdict and t.verdict.status == "gym_error"), "")
-            share = f"{line['gym/error']:.0%} of the evaluations of step {step} failed in the gym itself"
-            raise RunError(f"{share} ({why}). When that is mended, continue with --resume {out}")
-        counts = {"gym/distinct": (run.gym.distinct, run.gym.jobs)}
-        counts["gym/evals_per_second"] = (run.gym.new, run.gym.seconds / WORLD)
-        line |= {"step": step} | over_processes(counts)
-        line |= {"time/rollout": rolled - run.gym.seconds, "time/gym": run.gym.seconds}
-        line["time/step"] = time.perf_counter() - begin
-        if step == args.steps or (args.eval_every and step % args.eval_every == 0):
+    for step in range(start, args.steps + 1):
+        if step > start:
             try:
-                line |= held_out(run, eval_tasks)
-            except RunError as error:  # training goes on without these figures
-                say(str(error))
-        logbook.append(out, line)
-        logbook.write_transcripts(out / "transcripts" / f"step_{step:06d}.txt", groups, returns)
-        say(logbook.one_line(line, args.steps))
-        bar.update()
-        if step == args.steps or step % args.save_every == 0:
-            save(step)
+                line = one_step(run, step, tasks, out)
+            except RunError:
+                save(step - 1)
+                raise
+            if not line:
+                return stopped(step - 1)
+            if run.fits and step == start + 1:
+                say(plan.check_peak(run.fits))
+            logbook.append(out, line)
+            say(logbook.one_line(line, args.steps))
+            bar.update()
+            if step == args.steps or step % args.save_every == 0:
+                save(step)
+            if 0 < args.max_skips <= run.skips:
+                save(step)
+                raise RunError(logbook.too_many_skips(run.skips, out))
+        due = step in (0, args.steps) or (args.eval_every > 0 and step % args.eval_every == 0)
+        if due and step not in evaluated:
+            say(f"evaluating on {len(eval_tasks)} held-out tasks ...")
+            try:
+                line = held_out(run, eval_tasks)
+            except RunError as error:
+                if step == 0:
+                    raise
+                say(str(error))  # training goes on without these figures
+                continue
+            if not line:
+                return stopped(step)
+            logbook.append(out, {"step": step} | line)
+            say(logbook.held_out_line(line))
     bar.close()
     if RANK == 0:
         logbook.finish(out)
+
+
+def train(args: Args, gym, device: torch.device, stop: Stop, fits: plan.Plan | None) -> None:
+    """args is resolved; gym judges; `fits` is the memory plan on GPUs."""
+    tasks = load_tasks(*args.tasks, device=device.type, seed=args.seed)
+    eval_tasks = load_tasks(*args.eval_tasks, device=device.type)  # the same for every seed
+    out, start, folder = logbook.open_run(args, device.type)
+    say(textwrap.fill(f"{out}: " + ", ".join(f"{k}={v}" for k, v in vars(args).items()), 120))
+    with Watchdog(out, 60 * args.stall_minutes, stop, processes.board(), MUTUAL) as watch:
+        run = load(args, gym, device, folder, watch, fits)
+        checkpoint.make_room(out, run.policy, DTYPES[args.dtype])
+        main_loop(run, out, start, start if folder else -1, tasks, eval_tasks)
+        from_rank_0(None)  # the others wait here for what process 0 still writes, and are watched
 
 
 # --- Command ---------------------------------------------------------------------------------------------------------------
@@ -442,47 +473,26 @@ def parse(argv: list[str]) -> Args:
 
 
 def run(argv: list[str]) -> None:
-    own_gpu()
+    processes.own_gpu()
     args = parse(argv)
     if args.device == "cuda":
-        one_process_per_gpu(sys.argv)
+        processes.one_process_per_gpu(sys.argv)
     device = torch.device("cuda", torch.cuda.current_device()) if args.device == "cuda" else torch.device("cpu")
-    join(args.device, sharded=args.dtype != "fp32")
+    processes.join(args.device, sharded=args.dtype != "fp32")
     args, fits = plan.of_run(replace(args, seed=from_rank_0(args.seed)))
     if device.type == "cpu" and preset_of(args.model) == "tiny":
         torch.set_num_threads(1)  # more collapse when the gym's processes share the cores
     if args.model == "tiny" and not args.random_init and not args.resume:
         from_rank_0(sft.cold_start(args.device) if RANK == 0 else None)  # the others wait; at once where it is there
     workers = args.workers or (max(1, min(16, os.cpu_count() // LOCAL_WORLD)) if LOCAL_WORLD > 1 else None)
-    with Gym(device=args.device, workers=workers, seed=args.seed, cluster=args.cluster) as gym:
-        main_loop(args, gym, device, fits)
-    leave()
+    with Stop() as stop, Gym(device=args.device, workers=workers, seed=args.seed, cluster=args.cluster) as gym:
+        train(args, gym, device, stop, fits)
+    processes.leave()
 
 
 def main() -> None:
-    try:
+    with processes.one_sentence("train.py", MUTUAL, (GymError,)):
         run(sys.argv[1:])
-    except GymError as error:
-        sys.exit(f"train.py: {error}")
-    except (RunError, TaskError, ModelError) as error:  # the same on every process
-        if RANK != 0:
-            time.sleep(3)  # torchrun ends the others at the first exit: let process 0 speak
-            sys.exit(1)
-        leave(wait=False)
-        sys.exit(f"train.py: {error}")
-    except torch.OutOfMemoryError:
-        free, total = (x / 2**30 for x in torch.cuda.mem_get_info())
-        sys.exit(
-            f"train.py: out of GPU memory ({free:.0f} of {total:.0f} GiB free): if another process is using the GPU, stop it or "
-            "choose another with CUDA_VISIBLE_DEVICES; else lower --micro-tokens, --rollout-batch or --max-response. The last "
-            "checkpoint is whole: continue with --resume"
-        )
-    except OSError as error:
-        sys.exit(
-            f"train.py: {error.filename}: {error.strerror}. Make room or choose another --out; what was written is whole."
-        )
-    except KeyboardInterrupt:
-        sys.exit("Stopped at once. The last checkpoint is whole: continue with --resume")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,23 @@
 """Rows and their masks, the training step, the cold start, fine-tuning on trajectories."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
+import ranks
 import torch
 from transformers import AutoModelForCausalLM
 
+import logbook
 import sft
+from checkpoint import RunError, checkpoints
 from kernelbench import Task, toy
 from kernelbench.judge import Verdict
 from model import ModelError, preset_of, save_policy, tiny_policy, token_logprobs
@@ -142,7 +150,7 @@ def test_a_step_does_not_depend_on_micro_batches(tiny, micro):
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(by_hand.parameters(), 1.0)
     assert norm > 0
-    assert sft.train_step(policy, [optimizer], rows, micro, 19) == pytest.approx(loss.item(), abs=1e-5)
+    assert sft.train_step(policy, [optimizer], rows, micro, 19) == pytest.approx((loss.item(), norm.item()), abs=1e-5)
     for p, q in zip(policy.parameters(), by_hand.parameters(), strict=True):
         torch.testing.assert_close(p, q - 0.1 * q.grad, atol=1e-6, rtol=1e-5)
 
@@ -171,7 +179,7 @@ def test_the_cold_start_learns(tmp_path):
     row = sft.encode_row(
         tokenizer, pool[0].task.source, [(sft.answer_text(pool[0].solution("fused", rng)), None)], True
     )
-    losses = [sft.train_step(policy, [optimizer], [row], 1, sum(row[1])) for _ in range(40)]
+    losses = [sft.train_step(policy, [optimizer], [row], 1, sum(row[1]))[0] for _ in range(40)]
     assert losses[0] > 4 and losses[-1] < 0.5
 
 
@@ -193,11 +201,169 @@ def test_fine_tuning_on_trajectories(tiny, tmp_path):
     assert after > before + 5
 
 
+def turn(text: str, verdict: Verdict) -> Turn:
+    return Turn([1], [5, END], [0.0, 0.0], text, None, verdict)
+
+
+def right(speedup: float) -> Verdict:
+    return Verdict(status="correct", correct=True, speedup=speedup)
+
+
+def test_which_turns_improved(tiny):
+    verdicts = [
+        Verdict(status="wrong"),
+        right(1.5),
+        right(1.2),
+        Verdict(status="hack", speedup=9.0),
+        right(1.5),
+        right(2.0),
+    ]
+    turns = [turn(f"a{k}", verdict) for k, verdict in enumerate(verdicts)]
+    assert sft.improved(turns) == [False, True, False, False, False, True]
+    ids, wanted = sft.trajectory_row(
+        tiny[1], Trajectory(Task("t", "task"), 0, turns), "brief", 1000, improved_only=True
+    )
+    assert tiny[1].decode([i for i, w in zip(ids, wanted, strict=True) if w]) == "a1<|im_end|>a5<|im_end|>"
+    assert tiny[1].decode(ids).count("<|im_start|>assistant") == 6  # the others are read
+    assert sft.trajectory_row(tiny[1], Trajectory(Task("t", "task"), 0, turns[:1]), "brief", 1000, True) is None
+
+
+def coldstart(path: Path, rows: int, **changes) -> None:
+    """A parquet in the schema of hkust-nlp/drkernel-coldstart-8k, five rounds each."""
+    records = []
+    for n in range(rows):
+        texts = [
+            x
+            for k in range(5)
+            for x in (("user", f"task {n}" if k == 0 else f"verdict {k}"), ("assistant", f"answer {k}"))
+        ]
+        record = {
+            "messages": [{"role": role, "content": text} for role, text in texts],
+            "uuid": n,
+            "entry_point": "Model",
+        }
+        record |= {"repo_name": "r", "module_name": "m", "final_speedup": 1.7, "num_rounds": 5, "best_round": 4}
+        record |= {"original_python_code": f"class Model: x = {n}", "timestamp": "t", "conversion_mode": "c"}
+        records.append(record | {"enable_thinking": False} | changes)
+    path.parent.mkdir(exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path)
+
+
+def test_parquet_of_the_cold_start(tiny, tmp_path):
+    _, tokenizer = tiny
+    coldstart(tmp_path / "data" / "a.parquet", 2)
+    coldstart(tmp_path / "data" / "b.parquet", 1, final_speedup=float("nan"))
+    args = sft.Args(context=1000)
+    rows = sft.load_rows(tmp_path / "data", tokenizer, "full", args)
+    assert [task for task, _ in rows] == ["class Model: x = 0", "class Model: x = 1", "class Model: x = 0"]
+    ids, wanted = rows[1][1]
+    said = "".join(f"answer {k}<|im_end|>" for k in range(5))
+    assert tokenizer.decode([i for i, w in zip(ids, wanted, strict=True) if w]) == said
+    start = "<|im_start|>user\ntask 1<|im_end|>\n<|im_start|>assistant\nanswer 0<|im_end|>\n<|im_start|>user\nverdict 1<|im_end|>"
+    assert tokenizer.decode(list(ids)).startswith(start)
+    best = sft.load_rows(tmp_path / "data", tokenizer, "full", replace(args, improved_only=True))
+    ids, wanted = best[0][1]
+    assert tokenizer.decode([i for i, w in zip(ids, wanted, strict=True) if w]) == "answer 3<|im_end|>"
+    assert best[2][1] is None  # nothing right in it
+    coldstart(
+        tmp_path / "bad.parquet", 1, messages=[{"role": "system", "content": "x"}, {"role": "user", "content": "y"}]
+    )
+    with pytest.raises(TrajectoryError, match="bad.parquet, row 0.*system, user"):
+        sft.load_rows(tmp_path / "bad.parquet", tokenizer, "full", args)
+    (tmp_path / "no.parquet").write_text("x")
+    with pytest.raises(TrajectoryError, match="no.parquet is no parquet"):
+        sft.load_rows(tmp_path / "no.parquet", tokenizer, "full", args)
+
+
+def test_a_task_is_trained_on_or_held_out():
+    sides = [sft.held_out(f"task {n}", 0.25) for n in range(4000)]
+    assert sum(sides) / 4000 == pytest.approx(0.25, abs=0.03)
+    assert not any(sft.held_out(f"task {n}", 0.0) for n in range(100))
+
+
+SMALL = {
+    "device": "cpu",
+    "batch": 4,
+    "micro_batch": 2,
+    "epochs": 2,
+    "lr": 1e-3,
+    "val_share": 0.3,
+    "eval_every": 2,
+    "save_every": 3,
+}
+
+
+def tune(folder: Path, **changes) -> None:
+    sft.main(sft.Args(**(SMALL | {"model": str(folder / "policy"), "data": folder / "data.parquet"} | changes)))
+
+
+@pytest.fixture(scope="module")
+def tuned(tiny, tmp_path_factory):
+    """A policy, data, and an uninterrupted run for the others to compare with."""
+    folder = tmp_path_factory.mktemp("tune")
+    save_policy(*tiny, folder / "policy")
+    coldstart(folder / "data.parquet", 14)
+    tune(folder, out=folder / "whole")
+    return folder
+
+
+def lines_of(out: Path) -> list[dict]:
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in logbook.read_metrics(out)[1:]]
+
+
+def weights_of(out: Path) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in AutoModelForCausalLM.from_pretrained(out).parameters()])
+
+
+def test_stopped_and_resumed_equals_uninterrupted(tuned, tmp_path, monkeypatch, tiny):
+    real, out = logbook.append, tmp_path / "out"
+
+    def stop_in_step_2(path, line):
+        real(path, line)
+        if line.get("step") == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(logbook, "append", stop_in_step_2)
+    tune(tuned, out=out)
+    monkeypatch.undo()
+    assert [folder.name for folder in checkpoints(out)] == ["step_000002"] and not (out / "config.json").exists()
+    sft.main(sft.parse(["--resume", str(out)]))
+    lines = lines_of(out)
+    assert lines == lines_of(tuned / "whole") and len(lines) >= 4 and not (out / "checkpoints").exists()
+    assert torch.equal(weights_of(out), weights_of(tuned / "whole"))
+    assert lines[-1]["val_loss"] < lines[1]["val_loss"]
+    rows = [
+        row
+        for task, row in sft.load_rows(tuned / "data.parquet", tiny[1], "brief", sft.Args())
+        if sft.held_out(task, 0.3)
+    ]
+    model, nll, tokens = AutoModelForCausalLM.from_pretrained(out), 0.0, 0
+    for ids, wanted in rows:
+        logp = model(torch.tensor([[*ids]])).logits[0].log_softmax(-1)
+        nll -= sum(logp[t - 1, ids[t]].item() for t in range(1, len(ids)) if wanted[t])
+        tokens += sum(wanted)
+    assert lines[-1]["val_loss"] == pytest.approx(nll / tokens, rel=1e-4)
+    with pytest.raises(RunError, match="finished model"):
+        tune(tuned, out=out)
+
+
+def test_two_processes_tune_as_one(tuned, tmp_path):
+    two = ranks.start(2, tune_to, tuned, tmp_path / "out", log=tmp_path)
+    assert ranks.finish(two) == [0, 0], (tmp_path / "0.txt").read_text()
+    for line, other in zip(lines_of(tmp_path / "out"), lines_of(tuned / "whole"), strict=True):
+        assert line == pytest.approx(other, rel=1e-4)
+    assert (weights_of(tmp_path / "out") - weights_of(tuned / "whole")).abs().max() < 1e-4
+
+
+def tune_to(folder: Path, out: Path) -> None:
+    tune(folder, out=out)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
         ({"model": "qwen-8b"}, ModelError, "needs trajectories.*--data"),
-        ({"data": "{tmp}/none.jsonl"}, OSError, "No such file"),
+        ({"data": "{tmp}/none.jsonl", "model": "{tmp}/policy"}, TrajectoryError, "no such file"),
         ({"data": "{tmp}/empty.jsonl", "model": "{tmp}/policy"}, TrajectoryError, "no answer that fits"),
         ({"data": "{tmp}/broken.jsonl", "model": "{tmp}/policy"}, TrajectoryError, "line 1"),
         ({"data": "{tmp}/empty.jsonl", "model": "nothing"}, ModelError, "Unknown model"),
@@ -209,4 +375,4 @@ def test_bad_input_is_named(tiny, tmp_path, changes, error, says):
     (tmp_path / "broken.jsonl").write_text("{\n")
     changes = {k: type(sft.Args.__dict__.get(k) or Path())(v.format(tmp=tmp_path)) for k, v in changes.items()}
     with pytest.raises(error, match=says):
-        sft.main(sft.Args(device="cpu", **changes))
+        sft.main(sft.Args(device="cpu", out=tmp_path / "out", **changes))

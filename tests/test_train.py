@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import ranks
 import torch
 
 import batch
+import checkpoint
 import logbook
+import processes
 import train
 from kernelbench import Task
 from kernelbench.judge import Verdict
@@ -39,9 +42,13 @@ class FakeGym:
         pass
 
     def evaluate(self, jobs, progress=False):
+        return [verdict for _, verdict in self.as_completed(jobs)]
+
+    def as_completed(self, jobs):
         self.calls += 1
         self.before(self.calls)
-        return [self.verdict or fake_verdict(i) for i in range(len(jobs))]
+        for i in range(len(jobs)):
+            yield i, self.verdict or fake_verdict(i)
 
 
 def fake_verdict(i: int) -> Verdict:
@@ -143,50 +150,38 @@ def test_micro_batches_hold_every_row_once_within_the_budget():
 # --- Two processes
 
 
-TWO = """
-import json, sys
-sys.path[:0] = [{root!r}, {tests!r}]
-import torch, torch.distributed as dist
-import logbook, processes, train
-from test_train import FakeGym, small_policy, some_groups
-from weights import refresh, shard
-from batch import outcomes
+def learn_once(path: Path) -> None:
+    """A rank: its share of four groups through one step of plain gradient descent."""
+    from weights import shard
 
-processes.join("cpu", sharded=False)
-torch.set_num_threads(1)
-args = train.Args(samples=3, turns=2, prompts=4, temperature=1.0, micro_tokens=30, seed=5, grad_clip=1e9)
-policy, sampler = small_policy(), small_policy()
-groups = some_groups(4, 3, 2, policy.config.vocab_size, policy)
-groups[1][0].turns[1].logp[0] += 12  # a veto
-groups[2][1].turns = groups[2][1].turns[:1]
-groups[2][1].turns[0].valid = False
-for turn in groups[3][2].turns:
-    turn.logp = [x - 0.02 for x in turn.logp]  # outside the band
-if processes.WORLD > 1:
-    policy = shard(policy, torch.float32)
-optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)  # the step is the gradient
-run = train.Run(args, policy, sampler, None, optimizer, logbook.TimedGym(FakeGym()))
-numbers = list(range(4))[processes.RANK :: processes.WORLD]
-line, _ = train.learn(run, 3, outcomes([groups[n] for n in numbers], 3, 2), numbers)
-if processes.RANK == 0:
-    weights = torch.cat([p.flatten() for p in sampler.parameters()])
-    start = torch.cat([p.flatten() for p in small_policy().parameters()])
-    torch.save((line, (start - weights).detach()), sys.argv[1])
-processes.leave()
-"""
+    processes.join("cpu", sharded=False)
+    args = train.Args(samples=3, turns=2, prompts=4, temperature=1.0, micro_tokens=30, seed=5, grad_clip=1e9)
+    policy, sampler = small_policy(), small_policy()
+    groups = some_groups(4, 3, 2, policy.config.vocab_size, policy)
+    groups[1][0].turns[1].logp[0] += 12  # a veto
+    groups[2][1].turns = groups[2][1].turns[:1]
+    groups[2][1].turns[0].valid = False
+    for turn in groups[3][2].turns:
+        turn.logp = [x - 0.02 for x in turn.logp]  # outside the band
+    if processes.WORLD > 1:
+        policy = shard(policy, torch.float32)
+    optimizer = torch.optim.SGD(policy.parameters(), lr=1.0)  # the step is the gradient
+    run = train.Run(args, policy, sampler, None, optimizer, logbook.TimedGym(FakeGym()), None, [])
+    numbers = list(range(4))[processes.RANK :: processes.WORLD]
+    line, _ = train.learn(run, 3, batch.outcomes([groups[n] for n in numbers], 3, 2), numbers)
+    if processes.RANK == 0:
+        weights = torch.cat([p.flatten() for p in sampler.parameters()])
+        start = torch.cat([p.flatten() for p in small_policy().parameters()])
+        torch.save((line, (start - weights).detach()), path)
+    processes.leave()
 
 
 def test_one_and_two_processes_agree(tmp_path):
     """Loss, gradient and metrics of the same rollouts, the groups on one process or spread over two."""
-    script = tmp_path / "two.py"
-    script.write_text(TWO.format(root=str(ROOT), tests=str(ROOT / "tests")))
-    results = []
-    for n in (1, 2):
-        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n}"] if n > 1 else []
-        command = [sys.executable, *launch, str(script), str(tmp_path / f"{n}.pt")]
-        subprocess.run(command, check=True, timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        results.append(torch.load(tmp_path / f"{n}.pt"))
-    (one, grad), (two, other) = results
+    two = ranks.start(2, learn_once, tmp_path / "2.pt", log=tmp_path)
+    learn_once(tmp_path / "1.pt")
+    assert ranks.finish(two) == [0, 0], (tmp_path / "0.txt").read_text()
+    (one, grad), (two, other) = (torch.load(tmp_path / f"{n}.pt") for n in (1, 2))
     assert one["policy/rows"] >= 8 and one["keep/mrs"] < 1 and abs(one["policy/loss"]) > 1e-6
     assert (other - grad).norm() < 1e-5 * grad.norm()
     assert grad.norm().item() == pytest.approx(one["policy/grad_norm"], rel=1e-3)
@@ -215,7 +210,7 @@ def test_learn_by_hand():
     args = train.Args(
         samples=4, turns=1, prompts=1, temperature=1.0, micro_tokens=30, seed=0, max_gym_errors=0.5, grad_clip=1e9
     )
-    run = train.Run(args, policy, sampler, None, torch.optim.SGD(policy.parameters(), lr=1.0), None)
+    run = train.Run(args, policy, sampler, None, torch.optim.SGD(policy.parameters(), lr=1.0), None, None, [])
     expected = {n: p.clone() for n, p in policy.named_parameters()}
     line, returns = train.learn(run, 1, o, [0])
     assert returns.flatten().tolist() == pytest.approx([4.0, 2.1, 0.0, 0.0])
@@ -266,15 +261,10 @@ QUICK += "--tasks toy/train:6 --eval-tasks toy/test:2 --steps 3 --save-every 2".
 
 def command(*argv, gym=None, quick=True):
     """train.py's command in this process, with a fake gym."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "Gym", lambda **_: gym or FakeGym())
         patch.setattr(sys, "argv", ["train.py", *(QUICK if quick else []), *map(str, argv)])
-        try:
-            train.main()
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        train.main()
 
 
 def numbers_of(out: Path) -> list[dict]:
@@ -285,7 +275,7 @@ def numbers_of(out: Path) -> list[dict]:
 
 
 def weights_of(out: Path) -> torch.Tensor:
-    policy = train.load_policy(str(logbook.checkpoints(out)[-1]), "cpu")[0]
+    policy = train.load_policy(str(checkpoint.checkpoints(out)[-1]), "cpu")[0]
     return torch.cat([p.flatten() for p in policy.parameters()])
 
 
@@ -297,36 +287,28 @@ def whole(tmp_path_factory):
     return out
 
 
-def drive(out: Path, kill_at: int) -> subprocess.CompletedProcess:
-    code = f"""
-import os, signal, sys
-sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
-import train
-from test_train import FakeGym
-train.Gym = lambda **_: FakeGym(lambda call: os.kill(os.getpid(), signal.SIGKILL) if call == {kill_at} else None)
-train.main()
-"""
-    command = [sys.executable, "-c", code, *QUICK, "--out", str(out)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+def killed_at(out: Path, call: int) -> None:
+    """train.py's command in a process that kills itself at the gym's call `call`."""
+    command("--out", out, gym=FakeGym(lambda now: os.kill(os.getpid(), signal.SIGKILL) if now == call else None))
 
 
 def test_a_run_leaves_what_it_promises(whole):
     lines = logbook.read_metrics(whole)
     assert lines[0]["header"]["args"]["lr"] == 5e-4 and lines[0]["header"]["args"]["seed"] == 1
-    assert [line["step"] for line in lines[1:]] == [0, 1, 2, 3]
+    assert [line["step"] for line in lines[1:]] == [0, 1, 2, 3, 3]
     assert "eval/correct" in lines[1] and "eval/fast@1.2" in lines[-1] and "eval/correct" not in lines[2]
-    assert all(line["policy/updated"] == 1 and line["policy/grad_norm"] > 0 for line in lines[2:])
+    assert all(line["policy/updated"] == 1 and line["policy/grad_norm"] > 0 for line in lines[2:-1])
     assert lines[2]["gym/correct"] == pytest.approx(2 / 6) and lines[2]["gym/hack"] == pytest.approx(2 / 6)
     assert "verdict: correct" in (whole / "transcripts" / "step_000001.txt").read_text()
     assert (whole / "plot.png").read_bytes()[:4] == b"\x89PNG"
-    assert [folder.name for folder in logbook.checkpoints(whole)] == ["step_000002", "step_000003"]
+    assert [folder.name for folder in checkpoint.checkpoints(whole)] == ["step_000002", "step_000003"]
 
 
 def test_killed_and_resumed_equals_uninterrupted(whole, tmp_path):
     """SIGKILL in the middle of step 3 (call 1-2: evaluation; 2 calls a step), after the checkpoint of step 2."""
     out = tmp_path / "run"
-    killed = drive(out, kill_at=8)
-    assert killed.returncode == -signal.SIGKILL and len(numbers_of(out)) == 3
+    killed = ranks.start(1, killed_at, out, 8, log=tmp_path)
+    assert ranks.finish(killed) == [-signal.SIGKILL] and len(numbers_of(out)) == 3
     command("--resume", out, quick=False)
     assert numbers_of(out) == numbers_of(whole)
     assert torch.equal(weights_of(out), weights_of(whole))
@@ -352,28 +334,13 @@ def test_ctrl_c_leaves_a_resumable_run(whole, tmp_path, capsys, number, call):
     assert torch.equal(weights_of(out), weights_of(whole))
 
 
-def test_two_processes_run_and_one_resumes(tmp_path):
-    """torchrun with two processes: the whole loop with a sharded policy; its checkpoint continues on one."""
-    script = tmp_path / "drive.py"
-    script.write_text(f"""
-import sys
-sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
-import train
-from test_train import FakeGym
-train.Gym = lambda **_: FakeGym()
-train.main()
-""")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+def test_told_to_stop_in_the_last_evaluation(whole, tmp_path):
+    """Calls 9 and 10: after step 3, whose update stays; the evaluation is made up for."""
     out = tmp_path / "run"
-    argv = [*QUICK, "--out", str(out), "--steps", "1"]
-    subprocess.run([*launch, *argv], check=True, timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    before = weights_of(out)
-    command("--resume", out, "--steps", "2", quick=False)
-    lines = logbook.read_metrics(out)
-    assert lines[0]["header"]["processes"] == 2 and [line["step"] for line in lines[1:]] == [0, 1, 2]
-    assert all(line["policy/updated"] for line in lines[2:])
-    change = (weights_of(out) - before).abs().max()
-    assert 1e-4 < change < 3e-3  # Adam's second step at lr 5e-4: the moments of the first are there
+    command("--out", out, gym=FakeGym(lambda n: os.kill(os.getpid(), signal.SIGTERM) if n == 9 else None))
+    assert [line["step"] for line in numbers_of(out)] == [0, 1, 2, 3]
+    command("--resume", out, quick=False)
+    assert numbers_of(out) == numbers_of(whole)
 
 
 # --- Bad input: a sentence each, nothing lost
@@ -414,11 +381,16 @@ def test_resume_of_nothing_and_of_another_model(whole, tmp_path):
 
 
 def test_no_space_for_a_checkpoint(tmp_path, monkeypatch):
-    usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr(logbook.shutil, "disk_usage", lambda _: usage)
+    """Found at once where there is none; later, what is there stays."""
+    free = [1000]
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free.pop(0)}))
+    message = sentence("--out", tmp_path / "run")
+    assert "GiB free" in message and "--resume" in message and numbers_of(tmp_path / "run") == []
+    free[:] = [1e12, 1e12, 1000, 1000]
     message = sentence("--out", tmp_path / "run")
     assert "GiB free" in message and "--resume" in message
-    assert [line["step"] for line in numbers_of(tmp_path / "run")] == [0, 1, 2]
+    assert [line["step"] for line in numbers_of(tmp_path / "run")] == [0, 1, 2, 3]
+    assert [folder.name for folder in checkpoint.checkpoints(tmp_path / "run")] == ["step_000002"]
 
 
 def test_a_busy_gpu(tmp_path, monkeypatch):
@@ -456,10 +428,46 @@ def test_a_gradient_that_is_not_finite_is_dropped(tmp_path, monkeypatch, capsys)
         return loss
 
     monkeypatch.setattr(train, "accumulate_gradients", poisoned)
-    command("--out", tmp_path / "run", "--steps", "1")
-    assert "not finite" in capsys.readouterr().out
-    assert weights_of(tmp_path / "run").isfinite().all()
+    message = sentence("--out", tmp_path / "run", "--max-skips", "2")
+    assert "2 steps in a row" in message and "--resume" in message
+    assert capsys.readouterr().out.count("not finite") == 2
+    skipped = [(line["policy/skipped"], line["policy/updated"]) for line in numbers_of(tmp_path / "run")[1:]]
+    assert skipped == [(1, 0), (1, 0)]
+    before = torch.cat([p.flatten() for p in train.load_policy("tiny", "cpu", random_init=True)[0].parameters()])
+    assert torch.equal(weights_of(tmp_path / "run"), before)
     json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1], parse_constant=pytest.fail)
+
+
+def test_which_gradients_are_skipped():
+    norms = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 100.0]  # median 4.5
+    assert logbook.why_skipped(0.1, 89.9, norms, 20) is None
+    assert "90.1, is more than 20 times the median of the last 8, 4.5" in logbook.why_skipped(0.1, 90.1, norms, 20)
+    assert logbook.why_skipped(0.1, 90.1, norms, 0) is None and logbook.why_skipped(0.1, 90.1, norms[:7], 20) is None
+    assert "not finite" in logbook.why_skipped(0.1, math.inf, [], 0) and "not finite" in logbook.why_skipped(
+        math.nan, 1, [], 0
+    )
+
+
+def test_a_gradient_that_explodes_is_dropped(tmp_path, monkeypatch, capsys):
+    """From the tenth step on a hundred times the usual norm: skipped until it has become the usual one, on both sides of a
+    resume."""
+    real, at = train.accumulate_gradients, [0]
+
+    def louder(policy, *args, **kwargs):
+        loss, at[0] = real(policy, *args, **kwargs), at[0] + 1
+        norm = torch.nn.utils.get_total_norm([p.grad for p in policy.parameters()])
+        for p in policy.parameters():
+            p.grad *= (1 if at[0] < 10 else 100) / norm
+        return loss
+
+    monkeypatch.setattr(train, "accumulate_gradients", louder)
+    small = ["--prompts", "1", "--samples", "2", "--turns", "1", "--max-response", "1", "--eval-tasks", "toy/test:1"]
+    command("--out", tmp_path / "run", *small, "--lr", "0", "--save-every", "100", "--steps", "13")
+    command("--resume", tmp_path / "run", "--steps", "20", "--max-skips", "100", quick=False)
+    updates = [line for line in numbers_of(tmp_path / "run") if "policy/skipped" in line]
+    # median of 9 ones and n hundreds: above 100 / 20 once n >= 9
+    assert [line["policy/skipped"] for line in updates] == [0] * 9 + [1] * 9 + [0] * 2
+    assert "more than 20 times the median of the last 9, 1" in capsys.readouterr().out
 
 
 def test_a_gym_that_fails_stops_the_run(tmp_path):
@@ -467,12 +475,30 @@ def test_a_gym_that_fails_stops_the_run(tmp_path):
     gym.before = lambda call: setattr(gym, "verdict", Verdict("gym_error", message="no driver") if call == 5 else None)
     message = sentence("--out", tmp_path / "run", gym=gym)
     assert "no driver" in message and "--resume" in message
-    assert [folder.name for folder in logbook.checkpoints(tmp_path / "run")] == ["step_000001"]
+    assert [folder.name for folder in checkpoint.checkpoints(tmp_path / "run")] == ["step_000001"]
 
 
 @pytest.mark.parametrize("argv,flag", [(["--samples", "1"], "--samples"), (["--temperature", "0"], "--temperature")])
 def test_settings_that_cannot_work(tmp_path, argv, flag):
     assert flag in sentence("--out", tmp_path / "run", *argv)
+
+
+def test_one_process_and_several_gpus(monkeypatch, capsys):
+    """Becomes torchrun, without what a torchrun around it has set; a rank of torchrun stays what it is."""
+    ran = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(processes.os, "execv", lambda *argv: ran.append((argv, dict(os.environ))))
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "x", "OTHER": "1"}.items():
+        monkeypatch.setenv(name, value)
+    processes.one_process_per_gpu(["train.py", "--model", "qwen-14b"])
+    ((python, argv), env), *more = ran
+    assert python == argv[0] == sys.executable and not more
+    assert argv[1:] == [*"-m torch.distributed.run --standalone --nproc-per-node=8 train.py --model qwen-14b".split()]
+    assert not {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"} & set(env) and env["OTHER"] == "1"
+    assert "8 GPUs" in capsys.readouterr().out
+    monkeypatch.setattr(processes, "WORLD", 8)
+    processes.one_process_per_gpu(["train.py"])
+    assert len(ran) == 1
 
 
 def test_the_real_command(tmp_path):
