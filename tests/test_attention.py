@@ -1,5 +1,6 @@
 """Attention over pages. Triton reads TRITON_INTERPRET at import: without a GPU the kernels' checks run in a process of their own, this file as a script."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import pytest
 import torch
 
 import attention
+from gym import Gym, Job
+from kernelbench import Task
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -119,6 +122,37 @@ def test_packed_sequences_see_their_own_past_only(device):
             at, seen = cu_q[b].item() + i, first + past[b] + i + 1
             expected = brute(q[at].float(), k[first:seen].float(), v[first:seen].float(), scale)
             torch.testing.assert_close(got[at], expected, atol=tolerance, rtol=tolerance)
+
+
+def candidate():
+    """The kernels of attention.py and what launches them, as an answer that stands alone."""
+    source = Path(attention.__file__).read_text()
+    wanted = {"split_kernel", "merge_kernel", "paged_attention"}
+    parts = {node.name: node for node in ast.parse(source).body if getattr(node, "name", "") in wanted}
+    lines = source.splitlines()
+    whole = [lines[min([n.lineno, *(d.lineno for d in n.decorator_list)]) - 1 : n.end_lineno] for n in parts.values()]
+    return "\n\n\n".join(["import torch\nimport triton\nimport triton.language as tl", *map("\n".join, whole), FORWARD])
+
+
+FORWARD = """class ModelNew(torch.nn.Module):
+    def forward(self, q, k_pages, v_pages, table, lengths):
+        return paged_attention(q, k_pages, v_pages, table, lengths, q.shape[-1] ** -0.5, PROGRAMS)
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_our_own_gym_judges_the_kernel(device):
+    task = Task("paged", (ROOT / "tests" / "kernels" / "paged_task.py").read_text())
+    right = candidate().replace("PROGRAMS", "16" if device == "cpu" else "2048")
+    wrong = right.replace(
+        "weight = tl.where(filled, tl.exp2(lse - tl.max(lse, 0)), 0.0)", "weight = tl.where(filled, 1.0, 0.0)"
+    )
+    assert wrong != right
+    with Gym(device, workers=2, seed=1) as gym:
+        verdict, other = gym.evaluate([Job(task, right), Job(task, wrong)])
+    assert verdict.correct, verdict.message
+    assert {kernel["name"] for kernel in verdict.kernels if kernel["own"]} == {"split_kernel", "merge_kernel"}
+    assert other.status == "wrong"
 
 
 if __name__ == "__main__":
