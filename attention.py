@@ -1,7 +1,7 @@
-"""Attention over a paged key-value cache, for generation at size (`generation.py`).
+"""Attention over a paged key-value cache, for generation at size (`engine.py`).
 
-`decode`: one query per sequence, split over its keys (flash decoding), in Triton. `prefill`: packed prompts through flash-attn where
-it is installed, else through the flash kernel inside PyTorch. `write`: new keys and values into their pages. On the CPU each has a
+`decode`: one query per sequence, split over its keys (flash decoding), in Triton. `prefill`: packed prompts through the flash kernel
+inside PyTorch. `write`: new keys and values into their pages. Where flash-attn is installed, it does the first two. On the CPU each has a
 plain twin, which is the definition. The Triton kernels run under the interpreter as well, and our own gym judges them
 (`tests/kernels/paged_task.py`).
 
@@ -20,8 +20,9 @@ import triton.language as tl
 from torch import Tensor
 from transformers import AttentionInterface
 
-NAME = "drkernel_paged"  # config._attn_implementation while generation.py runs a model's layers
+NAME = "drkernel_paged"  # config._attn_implementation while engine.py runs a model's layers
 FLASH_ATTN = importlib.util.find_spec("flash_attn") is not None
+HALF = (torch.bfloat16, torch.float16)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -125,9 +126,10 @@ def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs:
     out = torch.empty(B, H, D, dtype=q.dtype, device=q.device)
     rows = max(16, triton.next_power_of_2(H // K))
     shape = {"D": D, "BLOCK": block, "SPLITS": splits, "LEAST": 2 * block}
+    stages = 3 if q.is_cuda and torch.cuda.get_device_capability(q.device)[0] >= 9 else 2  # as the shared memory allows
     split_kernel[(B, K, splits)](
         q, k_pages, v_pages, table, lengths, part, lse, scale, q.stride(0), q.stride(1), k_pages.stride(0), table.stride(0),
-        KV_HEADS=K, GROUP=H // K, ROWS=rows, PAGE=P, **shape, num_warps=4, num_stages=3,
+        KV_HEADS=K, GROUP=H // K, ROWS=rows, PAGE=P, **shape, num_warps=4, num_stages=stages,
     )  # fmt: skip
     merge_kernel[(B, H)](part, lse, lengths, out, HEADS=H, **shape, num_warps=2)
     return out
@@ -137,7 +139,12 @@ def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs:
 
 
 def decode(q: Tensor, k_pages: Tensor, v_pages: Tensor, table: Tensor, lengths: Tensor, scale: float) -> Tensor:
-    """`paged_attention`, or its definition where Triton cannot run."""
+    """flash-attn's where it is installed, else `paged_attention`, or its definition where Triton cannot run."""
+    if q.is_cuda and FLASH_ATTN and q.dtype in HALF and k_pages.shape[1] % 256 == 0:
+        from flash_attn import flash_attn_with_kvcache
+
+        pages = {"cache_seqlens": lengths, "block_table": table}
+        return flash_attn_with_kvcache(q[:, None], k_pages, v_pages, **pages, softmax_scale=scale, causal=True)[:, 0]
     if q.is_cuda or INTERPRETED:
         return paged_attention(q, k_pages, v_pages, table, lengths, scale)
     out = torch.zeros_like(q)
@@ -157,7 +164,7 @@ def prefill(
     q (T, H, D); k, v (T', K, D); cu_q, cu_k (B + 1,), int32: where sequences begin; longest: of the lengths. On a GPU in half precision;
     in fp32 one by one.
     """
-    if q.is_cuda and q.dtype in (torch.bfloat16, torch.float16):
+    if q.is_cuda and q.dtype in HALF:
         if FLASH_ATTN:
             from flash_attn import flash_attn_varlen_func
 
@@ -206,9 +213,8 @@ class Step:
     history: Tensor | None = None
 
 
-current: Step | None = (
-    None  # set by generation.py before it runs the layers; not an argument, so that compiled layers depend on no number
-)
+# Set by engine.py before it runs the layers; no argument of theirs, so that a compiled layer depends on no number of a step.
+current: Step | None = None
 
 
 @torch.library.custom_op("drkernel::attend", mutates_args=("k_pages", "v_pages"))
@@ -216,6 +222,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, sc
     """q (1, H, T, D), k, v (1, K, T, D) of the `current` step -> (1, T, H, D); one opaque step for torch.compile."""
     step = current
     q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))  # (T, heads, D)
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     write(k, v, k_pages, v_pages, step.slots)
     if step.table is not None:
         return decode(q, k_pages, v_pages, step.table, step.lengths, scale)[None]

@@ -161,6 +161,8 @@ class Engine:
     def __exit__(self, *_):
         self.model.config._attn_implementation = self.own
         self.graphs, self.k, self.v, attention.current = {}, None, None, None
+        if self.cuda:
+            torch.cuda.empty_cache()  # other processes judge on this GPU
 
     # ------------------------------------------------------------------------------------------------- on the device
 
@@ -209,7 +211,7 @@ class Engine:
             self.step.copy_(step)
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.generator)
-            with torch.cuda.graph(graph, pool=self.pool):
+            with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
                 self._decode(B)
             self.pool, self.graphs[B] = self.pool or graph.pool(), graph
             self.counts["graphs"] += 1

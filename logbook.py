@@ -13,6 +13,7 @@ import math
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -154,25 +155,31 @@ def append(out: Path, line: dict) -> None:
 
 
 class TimedGym:
-    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds."""
+    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds in which it judges
+    anything: `evaluate` may be called from many threads at once."""
 
     def __init__(self, gym):
-        self.gym, self.seen = gym, set()
+        self.gym, self.seen, self.lock, self.inside = gym, set(), threading.Lock(), 0
         self.reset()
 
     def reset(self):
         self.seconds, self.jobs, self.distinct, self.new = 0.0, 0, 0, 0
 
     def evaluate(self, jobs, progress: bool = False):
-        start = time.perf_counter()
-        verdicts = self.gym.evaluate(jobs, progress)
-        self.seconds += time.perf_counter() - start
-        texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
-        self.jobs += len(jobs)
-        self.distinct += len(texts)
-        self.new += len(texts - self.seen)
-        self.seen |= texts
-        return verdicts
+        with self.lock:
+            self.inside += 1
+            self.start = self.start if self.inside > 1 else time.perf_counter()
+        try:
+            return self.gym.evaluate(jobs, progress)
+        finally:
+            texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
+            with self.lock:
+                self.inside -= 1
+                self.seconds += 0.0 if self.inside else time.perf_counter() - self.start
+                self.jobs += len(jobs)
+                self.distinct += len(texts)
+                self.new += len(texts - self.seen)
+                self.seen |= texts
 
 
 def measure(

@@ -443,8 +443,11 @@ def main(args: Args) -> None:
     sampling = ("samples", "turns", "style", "max_prompt", "max_response", "context", "temperature", "top_p")
     settings = {name: getattr(args, name) for name in sampling} | {"batch": args.rollout_batch}
     tally: Counter[str] = Counter()
+    gpus = torch.cuda.device_count() if device == "cuda" else 0
+    others = range(1, gpus) if gpus > 1 else None  # judge while the first one generates
+    settings["overlap"] = others is not None
     with (
-        Gym(device=device, seed=args.seed, any_code=args.any_code) as gym,
+        Gym(device=device, gpus=others, seed=args.seed, any_code=args.any_code) as gym,
         tqdm(total=len(todo), unit="rollout") as bar,
     ):
         step = max(1, args.rollout_batch // args.samples)  # tasks at a time

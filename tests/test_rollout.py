@@ -3,13 +3,16 @@
 import contextlib
 import json
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
+import logbook
 import rollout as module
 from engine import Engine
+from gym import Job
 from kernelbench import Task, TaskError
 from kernelbench.judge import Verdict
 from model import ModelError, save_policy, tiny_policy, token_logprobs
@@ -188,6 +191,33 @@ def test_the_engine_rolls_out_as_hugging_face_generate_does(tiny, monkeypatch):
         later = sum(len(turn.prompt_ids) for g in expected for t in g for turn in t.turns[1:])
         assert 0 < counts["found"] and counts["prefilled"] < later / 2  # earlier turns are not computed again
     assert tiny[0].config._attn_implementation == "sdpa"
+
+
+def test_seconds_of_judging_count_once_where_calls_overlap(monkeypatch):
+    """Two calls from 1 to 4 and from 2 to 7, then one from 10 to 11: 6 + 1 seconds."""
+    now, inside, leave = [0.0], [threading.Event() for _ in "ab"], [threading.Event() for _ in "ab"]
+    monkeypatch.setattr(logbook.time, "perf_counter", lambda: now[0])
+
+    class Waiting:
+        def evaluate(self, jobs, progress):
+            if jobs:
+                number = int(jobs[0].code)
+                inside[number].set(), leave[number].wait(30)
+            else:
+                now[0] += 1
+            return jobs
+
+    timed, threads = logbook.TimedGym(Waiting()), []
+    for number, at in enumerate((1.0, 2.0)):
+        now[0] = at
+        threads.append(threading.Thread(target=timed.evaluate, args=([Job(TASKS[0], str(number))],)))
+        threads[-1].start(), inside[number].wait(30)
+    for number, at in enumerate((4.0, 7.0)):
+        now[0] = at
+        leave[number].set(), threads[number].join(30)
+    now[0] = 10.0
+    timed.evaluate([])
+    assert (timed.seconds, timed.jobs) == (7.0, 2)
 
 
 def test_rollouts_are_deterministic(tiny):
