@@ -16,7 +16,7 @@ from transformers import AttentionInterface, GenerationConfig
 
 import attention
 import rewards
-from engine import PREFILL, WINDOW, Engine, Request, supports
+from engine import PREFILL, WINDOW, Engine, Request, head_size, supports
 from kernelbench import Task
 from kernelbench.judge import Verdict
 from model import load_policy, token_logprobs
@@ -304,10 +304,6 @@ def copy_bandwidth(device: str, size: int = 1 << 30) -> float:
     b = torch.empty_like(a)
     b.copy_(a)
     return 2 * a.nbytes / median([timed(device, lambda: b.copy_(a)) for _ in range(9)])
-
-
-def head_size(config) -> int:
-    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def key_value_bytes(model) -> int:

@@ -3,7 +3,7 @@
 Hugging Face's `generate_batch` schedules every token in Python (`bench.py rollout --engine hf` measures it with our attention); here a
 decode step, sampling and stopping included, is one CUDA graph, and the host looks at what came out once in WINDOW steps, while the
 next ones run. Keys and values lie in pages: those of a prompt are computed once for all its samples, those of a trajectory's earlier
-turns are kept while there is room. Where the pages run out, the youngest sequence is put back and computed again later.
+turns are kept while there is room. Where the pages run out, a sequence is put back and computed again later.
 
 The weights are the model's, read in place; on a GPU its layers are compiled, one graph for all of them. Log-probs are those of the
 policy at the sampling temperature before top-p, in fp32. On the CPU the same code runs without graphs, for the tests.
@@ -12,6 +12,7 @@ Shapes: S slots (sequences at a time), B of them in a step, L layers, N pages of
 Not covered: sliding windows, encoder-decoders, several GPUs per model; `supports` says what is.
 """
 
+import itertools
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from transformers import PreTrainedModel
 
 import attention
 from attention import Step
+from model import ModelError
 
 PAGE = 256 if attention.FLASH_ATTN else 64  # tokens; flash-attn knows pages of 256
 WINDOW = 8  # steps between two looks of the host
@@ -43,24 +45,24 @@ class Request:
 
 @dataclass(eq=False)
 class Running:
-    """A request in a slot. length: tokens in its pages as far as the host knows; age: when it was admitted; flying: the steps it is in
-    that the host has not looked at."""
+    """A request in a slot. length: tokens in its pages as far as the host knows; flying: steps that the host has not looked at."""
 
     request: Request
     pages: list[int]
     length: int
-    age: int
     flying: int = 0
 
 
+def head_size(config) -> int:
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
 def supports(model: PreTrainedModel) -> bool:
-    """Whether an Engine can run it: a decoder of full attention whose layers are called as Llama's and Qwen's are."""
-    config, base = model.config, model.base_model
-    d = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    """Whether an Engine can run it: a decoder whose `forward` is embedding, layers and norm, with full attention and fixed rotations."""
+    config, d = model.config, head_size(model.config)
+    known = config.model_type in ("llama", "qwen2", "qwen3") and d >= 16 and d & (d - 1) == 0
     full = set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
-    parts = all(hasattr(base, part) for part in ("embed_tokens", "layers", "norm", "rotary_emb"))
-    plain = getattr(config, "sliding_window", None) is None or not getattr(config, "use_sliding_window", True)
-    return full and parts and plain and d >= 16 and d & (d - 1) == 0
+    return known and full and config.rope_parameters["rope_type"] in ("default", "linear", "llama3", "yarn")
 
 
 def _layer(layer, hidden, cos, sin, k_pages, v_pages):
@@ -110,31 +112,26 @@ class Engine:
         page: int = PAGE,
         share: float = 0.5,
     ):
-        config, self.device = model.config, model.device
+        config, self.device, self.cuda = model.config, model.device, model.device.type == "cuda"
         self.model, self.page, self.context, self.top_p = model, page, context, top_p
         self.per_sequence = -(-context // page) + 1  # M
-        heads = config.num_key_value_heads
-        d = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        shape = (page, heads, d)
-        wanted = slots * self.per_sequence + 1
+        shape = page, config.num_key_value_heads, head_size(config)
         if pages is None:
-            pages = min(wanted, self._pages_that_fit(shape, slots, share)) if self.device.type == "cuda" else wanted
-        cache = [
-            torch.zeros(config.num_hidden_layers, pages, *shape, dtype=model.dtype, device=self.device) for _ in "kv"
-        ]
-        self.k, self.v = cache  # (L, N, P, K, D); page 0 takes what nobody reads
-        self.free, self.references = list(range(pages - 1, 0, -1)), [0] * pages
+            most = slots * self.per_sequence + 1
+            pages = min(most, self._pages_that_fit(shape, slots, share)) if self.cuda else most
+        shape = config.num_hidden_layers, max(pages, 2), *shape
+        self.k, self.v = (torch.zeros(shape, dtype=model.dtype, device=self.device) for _ in "kv")  # (L, N, P, K, D)
+        self.free, self.references = list(range(pages - 1, 0, -1)), [0] * pages  # page 0 takes what nobody reads
         self.kept: OrderedDict[Hashable, tuple[list[int], list[int]]] = OrderedDict()  # key -> ids, pages
         self.shared: dict[tuple, tuple[list[int], list[int]]] = {}  # prompt of which samples are to come -> ids, pages
         self.queue: deque[Request] = deque()
         self.coming: Counter[tuple] = Counter()  # prompt -> how many in the queue
         self.running: list[Running | None] = [None] * slots
-        self.ages, self.stale, self.stop_ids = 0, False, stop_ids
+        self.stale, self.stop_ids = False, stop_ids
 
         number = dict(dtype=torch.int32, device=self.device)
-        self.token, self.length, self.left = (
-            torch.zeros(slots, **number) for _ in range(3)
-        )  # left: tokens it may still sample
+        self.token, self.length = torch.zeros(slots, **number), torch.zeros(slots, **number)
+        self.left = torch.zeros(slots, **number)  # tokens it may still sample
         self.table = torch.zeros(slots, self.per_sequence, **number)
         self.step = torch.zeros(1, dtype=torch.long, device=self.device)  # of the window
         self.tokens, self.logps = torch.zeros(WINDOW, slots, **number), torch.zeros(WINDOW, slots, device=self.device)
@@ -142,8 +139,8 @@ class Engine:
         self.temperature = torch.tensor(temperature if temperature > 0 else 1.0, device=self.device)
         self.noise = torch.tensor(float(temperature > 0), device=self.device)
         self.generator = torch.Generator(self.device)
-        self.graphs, self.pool, self.cuda = {}, None, self.device.type == "cuda"
-        self.counts = Counter()  # tokens sampled, prefilled, and found in the cache; preemptions; graphs
+        self.graphs, self.pool = {}, None
+        self.counts = Counter()  # tokens sampled, prefilled, found in the cache; sequences put back; graphs
 
     def _pages_that_fit(self, shape: tuple, slots: int, share: float) -> int:
         config = self.model.config
@@ -217,27 +214,23 @@ class Engine:
             self.counts["graphs"] += 1
         return self.graphs[B]
 
-    def _to_device(self, values: list, dtype: torch.dtype = torch.int32) -> Tensor:
-        """A list on the device; never waits for it."""
-        tensor = torch.tensor(values, dtype=dtype)
+    def _to_device(self, values: list | Tensor, dtype: torch.dtype = torch.int32) -> Tensor:
+        """On the device, without waiting for it."""
+        tensor = torch.as_tensor(values, dtype=dtype)
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.cuda else tensor
 
     def _prefill(self, group: list[tuple[list[int], int, list[int]]]) -> None:
         """Keys and values of (all tokens of a sequence, how many of them are there already, its pages), packed."""
-        ids, positions, slots, history, cu_q, cu_k = [], [], [], [], [0], [0]
-        for tokens, past, pages in group:
-            at = [pages[t // self.page] * self.page + t % self.page for t in range(len(tokens))]
-            ids += tokens[past:]
-            positions += range(past, len(tokens))
-            slots += at[past:]
-            history += at
-            cu_q.append(len(ids))
-            cu_k.append(len(history))
-        longest = [max(b - a for a, b in zip(cu, cu[1:], strict=False)) for cu in (cu_q, cu_k)]
-        earlier = self._to_device(history, torch.long) if len(history) > len(ids) else None
-        cu_q, cu_k = self._to_device(cu_q), self._to_device(cu_k)
-        step = Step(self._to_device(slots), None, None, cu_q, cu_k, *longest, earlier)
-        self._forward(self._to_device(ids), self._to_device(positions), step)
+        at = [torch.arange(len(tokens)) for tokens, _, _ in group]
+        slots = [torch.tensor(p)[t // self.page] * self.page + t % self.page for t, (_, _, p) in zip(at, group)]
+        new = [torch.cat([x[past:] for x, (_, past, _) in zip(xs, group)]) for xs in (at, slots)]
+        ids = [token for tokens, past, _ in group for token in tokens[past:]]
+        sizes = [len(tokens) - past for tokens, past, _ in group], [len(tokens) for tokens, _, _ in group]
+        cu_q, cu_k = (self._to_device(list(itertools.accumulate(size, initial=0))) for size in sizes)
+        history = self._to_device(torch.cat(slots), torch.long) if any(past for _, past, _ in group) else None
+        positions, slots = map(self._to_device, new)
+        step = Step(slots, None, None, cu_q, cu_k, *map(max, sizes), history)
+        self._forward(self._to_device(ids), positions, step)
         self.counts["prefilled"] += len(ids)
 
     # -------------------------------------------------------------------------------------------------------- pages
@@ -282,17 +275,12 @@ class Engine:
     # ------------------------------------------------------------------------------------------------------ schedule
 
     def submit(self, request: Request, first: bool = False) -> None:
-        """Into the queue. Raises ValueError for what can never be run."""
-        most = len(request.ids) + request.limit
-        if (
-            not request.ids
-            or request.limit < 1
-            or most > self.context
-            or -(-most // self.page) >= len(self.references) - 1
-        ):
-            raise ValueError(
-                f"A prompt of {len(request.ids)} and {request.limit} new tokens: the context is {self.context}, the cache "
-                f"{(len(self.references) - 1) * self.page} tokens."
+        """Into the queue. Raises ModelError for what can never be run."""
+        most, cache = len(request.ids) + request.limit, (len(self.references) - 2) * self.page
+        if not request.ids or request.limit < 1 or most > min(self.context, cache):
+            raise ModelError(
+                f"A prompt of {len(request.ids)} and {request.limit} new tokens do not fit: the context is {self.context}, the cache "
+                f"{cache} tokens. Lower --max-response or --context, or free memory of this GPU."
             )
         self.queue.insert(0 if first else len(self.queue), request)
         self.coming[tuple(request.ids + request.new)] += 1
@@ -339,8 +327,7 @@ class Engine:
             if not self.coming[prompt]:
                 del self.coming[prompt]
                 done += self.shared.pop(prompt, (None, []))[1]
-            self.running[slot] = Running(request, pages, n, self.ages)
-            self.ages += 1
+            self.running[slot] = Running(request, pages, n)
             placed.append((slot, tokens[-1], n, request.limit - len(request.new)))
         while work:
             part, size = [], 0
@@ -361,8 +348,8 @@ class Engine:
             self.stale = True
 
     def _put_back(self) -> None:
-        """The youngest running sequence returns to the queue; its pages are free."""
-        slot, r = max(((i, r) for i, r in enumerate(self.running) if r), key=lambda pair: pair[1].age)
+        """The running sequence with the fewest new tokens returns to the queue; its pages are free."""
+        slot, r = min(((i, r) for i, r in enumerate(self.running) if r), key=lambda pair: len(pair[1].request.new))
         self.running[slot] = None
         self.left[slot].zero_()
         self._give(r.pages)
@@ -401,7 +388,7 @@ class Engine:
             event.record()
         rows = [(i, r) for i, r in enumerate(self.running[:B]) if r]
         for _, r in rows:
-            r.flying = WINDOW
+            r.flying += WINDOW
         return rows, out, event
 
     def _settle(self, flight) -> list[Request]:
@@ -410,14 +397,14 @@ class Engine:
         if event:
             event.synchronize()
         tokens, logps = (x.t().tolist() for x in out)
-        finished, stop = [], self.stop_ids
+        finished = []
         for row, r in rows:
             n = next((i for i, token in enumerate(tokens[row]) if token < 0), WINDOW)
-            request, r.length, r.flying = r.request, r.length + n, 0
+            request, r.length, r.flying = r.request, r.length + n, r.flying - WINDOW
             request.new += tokens[row][:n]
             request.logp += logps[row][:n]
             self.counts["sampled"] += n
-            if r in self.running and (len(request.new) == request.limit or (n and request.new[-1] in stop)):
+            if r in self.running and (len(request.new) == request.limit or (n and request.new[-1] in self.stop_ids)):
                 self.running[self.running.index(r)] = None
                 keep = -(-r.length // self.page) if request.key is not None else 0
                 self._give(r.pages[keep:])

@@ -9,7 +9,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 import engine
 from engine import Engine, Request
 from generation import generate
-from model import token_logprobs
+from model import ModelError, token_logprobs
 
 PAD, STOPS = 0, {6, 11}
 
@@ -220,8 +220,8 @@ def test_new_weights_are_seen_in_place(model):
 
 def test_what_can_never_run_is_refused(model):
     with Engine(model, slots=2, context=40, stop_ids=set(), page=16, pages=4) as engine:
-        for bad in (Request([], 3), Request([9], 0), Request([9] * 30, 11), Request([9] * 20, 20)):
-            with pytest.raises(ValueError, match="new tokens: the context is 40, the cache 48 tokens"):
+        for bad in (Request([], 3), Request([9], 0), Request([9] * 30, 11), Request([9] * 20, 13)):
+            with pytest.raises(ModelError, match="do not fit: the context is 40, the cache 32 tokens"):
                 engine.submit(bad)
         engine.submit(Request([9] * 20, 12))
 
