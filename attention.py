@@ -111,7 +111,7 @@ def write_kernel(
     tl.store(v_pages_ptr + place, tl.load(v_ptr + t * v_token + h * v_head + d))
 
 
-def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 2048):
+def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 2048, stages: int = 3):
     """Attention of one query per sequence to its first lengths[b] keys, (B, H, D). Reads nothing back to the host: the number of splits
     depends on B, K and `programs` (about how many shall run) alone.
 
@@ -126,7 +126,6 @@ def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs:
     out = torch.empty(B, H, D, dtype=q.dtype, device=q.device)
     rows = max(16, triton.next_power_of_2(H // K))
     shape = {"D": D, "BLOCK": block, "SPLITS": splits, "LEAST": 2 * block}
-    stages = 3 if q.is_cuda and torch.cuda.get_device_capability(q.device)[0] >= 9 else 2  # as the shared memory allows
     split_kernel[(B, K, splits)](
         q, k_pages, v_pages, table, lengths, part, lse, scale, q.stride(0), q.stride(1), k_pages.stride(0), table.stride(0),
         KV_HEADS=K, GROUP=H // K, ROWS=rows, PAGE=P, **shape, num_warps=4, num_stages=stages,

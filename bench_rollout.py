@@ -4,6 +4,7 @@ Floors: a decode step cannot take less than its bytes (weights, keys and values)
 its FLOPs over 60 % of `--peak`. Random weights: nearly every answer runs to its limit.
 """
 
+import itertools
 import json
 import tempfile
 import time
@@ -64,6 +65,8 @@ class Rollout:
         if self.engine == "hf":
             return self.hugging_face()
         requests = self.decode()
+        if self.device == "cuda":
+            self.kernel()
         self.prefill()
         self.mismatch(requests)
         self.gaps()
@@ -131,6 +134,30 @@ class Rollout:
         seconds = self.seconds("the whole call, prefill and capture included", self.batch, *again)
         print(f"  {self.sequences * self.new / seconds:,.0f} tok/s")
         return requests
+
+    def kernel(self) -> None:
+        """The decode kernel alone over the caches of all layers, at full length: what of the copy bandwidth it gets, by how it is cut."""
+        with self.open() as engine:
+            pages = [engine._take(engine.per_sequence) for _ in range(self.sequences)]
+            lengths = engine._to_device([self.prompt + self.new] * self.sequences)
+            config, table = self.policy.config, engine._to_device(pages)
+            shape = self.sequences, config.num_attention_heads, head_size(config)
+            q = torch.randn(shape, dtype=self.policy.dtype, device=self.device)
+            size = self.sequences * (self.prompt + self.new) * key_value_bytes(self.policy)
+            for programs, stages in itertools.product((512, 1024, 2048, 4096), (3, 5)):
+
+                def layers(programs=programs, stages=stages):
+                    for k, v in zip(engine.k, engine.v, strict=True):
+                        attention.paged_attention(q, k, v, table, lengths, 0.1, programs, stages)
+
+                layers()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    layers()
+                rate = size / median([timed(self.device, graph.replay) for _ in range(5)])
+                print(
+                    f"decode kernel, {programs} programs, {stages} stages: {rate / 1e12:.2f} TB/s, {rate / self.bandwidth:.0%}"
+                )
 
     def prefill(self) -> None:
         """Prompts of this length, as many as are prefilled at a time."""

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
 import attention
 from gym import Gym, Job
@@ -92,6 +95,26 @@ def test_kernels_equal_brute_force_on_a_gpu():
     check_decode("cuda", torch.float32, 1e-5, CASES)
     check_decode("cuda", torch.bfloat16, 1e-2, CASES + large)
     check_write("cuda")
+
+
+def test_the_decode_kernel_compiles_for_an_h200():
+    """Without a GPU: keys and values arrive by asynchronous copies of 16 bytes, the products run on the tensor cores, and five
+    programs have room on a multiprocessor."""
+    shape = {"KV_HEADS": 8, "GROUP": 5, "ROWS": 16, "D": 128, "PAGE": 64, "BLOCK": 64, "SPLITS": 4, "LEAST": 128}
+    types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr"), "*bf16") | dict.fromkeys(("table_ptr", "length_ptr"), "*i32")
+    types |= dict.fromkeys(("part_ptr", "lse_ptr"), "*fp32") | {"scale": "fp32", "table_stride": "i32"}
+    names = attention.split_kernel.arg_names
+    signature = {name: types.get(name, "constexpr" if name in shape else "i32") for name in names}
+    whole = [i for i, name in enumerate(names) if name not in shape and name not in ("scale", "table_stride")]
+    source = ASTSource(
+        attention.split_kernel,
+        signature,
+        {(names.index(name),): value for name, value in shape.items()},
+        {(i,): [["tt.divisibility", 16]] for i in whole},
+    )
+    kernel = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 4, "num_stages": 3})
+    code = kernel.asm["ptx"]
+    assert "cp.async.cg.shared.global" in code and "mma.sync" in code and kernel.metadata.shared < 45_000
 
 
 def test_the_plain_twin_equals_brute_force():
