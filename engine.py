@@ -144,8 +144,8 @@ class Engine:
 
     def _pages_that_fit(self, shape: tuple, slots: int, share: float) -> int:
         config = self.model.config
-        spare = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
-        free = torch.cuda.mem_get_info()[0] + spare
+        spare = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        free = torch.cuda.mem_get_info(self.device)[0] + spare
         wide = 4 * config.intermediate_size + 8 * config.hidden_size
         work = 2 * wide * max(PREFILL, self.context) + 32 * slots * config.vocab_size  # bytes: activations, logits
         one = 2 * config.num_hidden_layers * torch.Size(shape).numel() * self.model.dtype.itemsize

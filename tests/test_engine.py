@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 import engine
@@ -224,6 +225,23 @@ def test_what_can_never_run_is_refused(model):
             with pytest.raises(ModelError, match="do not fit: the context is 40, the cache 32 tokens"):
                 engine.submit(bad)
         engine.submit(Request([9] * 20, 12))
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+def test_a_decode_step_reads_nothing_back(model, monkeypatch, top_p):
+    """What a CUDA graph cannot hold: numbers that the host reads, sizes that depend on values. (The kernels' twins do; left out.)"""
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            names.add(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    names = set()
+    monkeypatch.setattr(engine.attention, "decode", lambda q, *_: q * 1)
+    with Engine(model, slots=4, context=64, stop_ids=STOPS, page=16, top_p=top_p) as running, Recorder():
+        running._decode(4)
+    assert {"exponential_", "index_copy_", "argmax"} < names
+    assert names.isdisjoint({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero", "equal"})
 
 
 def test_all_layers_share_one_compiled_graph(model):
