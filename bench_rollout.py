@@ -45,8 +45,8 @@ class Rollout:
     """of that batch; 0 for none"""
     engine: Literal["ours", "hf"] = "ours"
     """hf: Hugging Face's generate_batch with our attention; its decode rate alone"""
-    compile: bool = False
-    """hf: compile the decode step"""
+    compile: bool = True
+    """the layers (hf: the decode step)"""
     peak: float = 790.0
     """TFLOP/s of bf16 matrix products"""
     check: int = 8000
@@ -81,6 +81,7 @@ class Rollout:
 
     def open(self, **changes) -> Engine:
         settings = {"slots": self.sequences, "context": self.prompt + self.new, "stop_ids": set(), "share": 0.85}
+        settings["compiled"] = self.compile and self.device == "cuda"
         return Engine(self.policy, **(settings | changes))
 
     def batch(self, *requests: Request) -> None:

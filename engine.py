@@ -79,15 +79,19 @@ def sample(logits: Tensor, temperature: Tensor, noise: Tensor, top_p: float, gen
     """(B, V) -> tokens (B,) and their log-probs under softmax(logits / temperature), before top-p, (B,) fp32.
 
     token = argmax(log p + noise * g), g ~ Gumbel(0, 1): a draw from p for noise 1, greedy for 0. Top-p keeps the most probable tokens up
-    to the one with which their sum reaches top_p.
+    to the one with which their sum reaches top_p; the least probability that is kept is found by bisection, several times faster than a sort.
     """
     logp = (logits.float() / temperature).log_softmax(-1)
     score = logp
     if top_p < 1:
-        ordered, order = logp.sort(-1, descending=True)
-        beyond = ordered.exp().cumsum(-1) - ordered.exp() >= top_p
-        score = logp.masked_fill(beyond.scatter(1, order, beyond), float("-inf"))
-    gumbel = -torch.empty_like(logp).exponential_(generator=generator).log()
+        p = logp.exp()
+        low, high = torch.zeros_like(p[:, :1]), p.amax(-1, keepdim=True)  # those of `low` or more sum up to top_p
+        for _ in range(32):
+            middle = (low + high) / 2
+            enough = torch.where(p >= middle, p, 0).sum(-1, keepdim=True) >= top_p
+            low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+        score = logp.masked_fill(p < low, float("-inf"))
+    gumbel = -torch.empty_like(logp).exponential_(generator=generator).clamp_min(1e-30).log()
     token = (score + noise * gumbel).argmax(-1)
     return token, logp.gather(1, token[:, None])[:, 0]
 
@@ -96,7 +100,7 @@ class Engine:
     """A context manager that lives for one batch of rollouts: on leaving it, cache and graphs are gone and the memory is free for training.
 
     slots: sequences at a time; context: the longest prompt and answer together; pages: of the cache (None: what
-    `share` of the GPU's free memory holds, the rest being the gym's, and no more than all slots can use); stop_ids end an answer. temperature 0 is greedy, with log-probs at 1.
+    `share` of the GPU's free memory holds, the rest being the gym's, and no more than all slots can use); stop_ids end an answer. temperature 0 is greedy, with log-probs at 1. compiled: the layers (None: on a GPU).
     """
 
     def __init__(
@@ -111,9 +115,11 @@ class Engine:
         pages: int | None = None,
         page: int = PAGE,
         share: float = 0.5,
+        compiled: bool | None = None,
     ):
         config, self.device, self.cuda = model.config, model.device, model.device.type == "cuda"
         self.model, self.page, self.context, self.top_p = model, page, context, top_p
+        self.layer = _compiled_layer if compiled or (compiled is None and self.cuda) else _layer
         self.per_sequence = -(-context // page) + 1  # M
         shape = page, config.num_key_value_heads, head_size(config)
         if pages is None:
@@ -169,9 +175,8 @@ class Engine:
         base, attention.current = self.model.base_model, step
         hidden = base.embed_tokens(ids[None])
         cos, sin = base.rotary_emb(hidden, positions[None])
-        layer = _compiled_layer if self.cuda else _layer
         for i in range(len(base.layers)):
-            hidden = layer(base.layers[i], hidden, cos, sin, self.k[i], self.v[i])
+            hidden = self.layer(base.layers[i], hidden, cos, sin, self.k[i], self.v[i])
         return base.norm(hidden)[0]
 
     @torch.no_grad()
@@ -413,9 +418,12 @@ class Engine:
                 finished.append(request)
         return finished
 
+    def idle(self) -> bool:
+        return not self.queue and not any(self.running)
+
     def stream(self, more: Callable[[], bool] = lambda: False) -> Iterator[Request | None]:
         """Generates what was and will be submitted, and yields each request once it is finished. The caller may submit further ones
-        meanwhile; as long as more() says that some may come, None is yielded whenever there is nothing to do."""
+        meanwhile: as long as more() says that some may come, None is yielded after every window, and when the engine is idle."""
         flight = None
         while True:
             self._admit()
@@ -427,10 +435,10 @@ class Engine:
             due = any(r and len(r.request.new) + r.flying < r.request.limit for r in self.running)
             last, flight = flight, self._launch() if due else None
             yield from self._settle(last) if last else ()
-            if not (flight or last or self.queue):
-                if not more():
-                    return
+            if more():
                 yield None
+            elif not flight and self.idle():
+                return
 
     def generate(self, requests: list[Request], seed: int, progress: bool = False) -> None:
         """Fills in new and logp of all requests. Deterministic in `seed` on one device."""

@@ -366,7 +366,7 @@ def _judge_meanwhile(engine, gym, live, prompts, turns, room, answered, judged, 
                 answered(t, request.new, request.logp)
                 judging[pool.submit(gym.evaluate, [Job(t.task, t.turns[-1].code)])] = t
                 bar.update()
-            for future in wait(judging, 0 if request else None, FIRST_COMPLETED).done:
+            for future in wait(judging, None if request is None and engine.idle() else 0, FIRST_COMPLETED).done:
                 t = judging.pop(future)
                 if judged(t, future.result()[0]) and len(t.turns) < turns:
                     ask(t)

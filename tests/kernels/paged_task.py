@@ -10,7 +10,8 @@ class Model(nn.Module):
         k, v = (x[table.long()].reshape(B, longest, K, D).repeat_interleave(H // K, dim=2) for x in (k_pages, v_pages))
         score = torch.einsum("bhd,bnhd->bhn", q, k) * D**-0.5
         beyond = torch.arange(longest, device=q.device) >= lengths[:, None]
-        return torch.einsum("bhn,bnhd->bhd", score.masked_fill(beyond[:, None], float("-inf")).softmax(-1), v)
+        p = score.float().masked_fill(beyond[:, None], float("-inf")).softmax(-1)
+        return torch.einsum("bhn,bnhd->bhd", p.to(v.dtype), v)
 
 
 SIZES = {
@@ -20,11 +21,12 @@ SIZES = {
 
 
 def get_inputs():
-    B, H, K, D, P, M = SIZES["cuda" if torch.cuda.is_available() else "cpu"]
+    device, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
+    B, H, K, D, P, M = SIZES[device]
     table = torch.randperm(B * M).view(B, M).int()
     lengths = torch.randint(P, M * P + 1, (B,), dtype=torch.int32)
     pages = B * M, P, K, D
-    return [2 * torch.randn(B, H, D), torch.randn(pages), torch.randn(pages), table, lengths]
+    return [2 * torch.randn(B, H, D, dtype=dtype), *(torch.randn(pages, dtype=dtype) for _ in "kv"), table, lengths]
 
 
 def get_init_inputs():
