@@ -16,6 +16,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -134,30 +135,38 @@ def append(out: Path, line: dict) -> None:
 
 
 class TimedGym:
-    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds.
+    """A gym that counts its jobs, the different ones of each call, those among them never seen before, and the seconds in which it judges
+    anything: `evaluate` may be called from many threads at once.
 
     beat: called after each verdict.
     """
 
     def __init__(self, gym, beat: Callable[[], None] = lambda: None):
-        self.gym, self.beat, self.seen = gym, beat, set()
+        self.gym, self.beat, self.seen, self.lock, self.inside = gym, beat, set(), threading.Lock(), 0
         self.reset()
 
     def reset(self):
         self.seconds, self.jobs, self.distinct, self.new = 0.0, 0, 0, 0
 
     def evaluate(self, jobs, progress: bool = False):
-        start, verdicts = time.perf_counter(), [None] * len(jobs)
-        for index, verdict in self.gym.as_completed(jobs):
-            verdicts[index] = verdict
-            self.beat()
-        self.seconds += time.perf_counter() - start
-        texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
-        self.jobs += len(jobs)
-        self.distinct += len(texts)
-        self.new += len(texts - self.seen)
-        self.seen |= texts
-        return verdicts
+        verdicts = [None] * len(jobs)
+        with self.lock:
+            self.inside += 1
+            self.start = self.start if self.inside > 1 else time.perf_counter()
+        try:
+            for index, verdict in self.gym.as_completed(jobs):
+                verdicts[index] = verdict
+                self.beat()
+            return verdicts
+        finally:
+            texts = {hash((job.task.key, job.code)) for job in jobs if job.code}
+            with self.lock:
+                self.inside -= 1
+                self.seconds += 0.0 if self.inside else time.perf_counter() - self.start
+                self.jobs += len(jobs)
+                self.distinct += len(texts)
+                self.new += len(texts - self.seen)
+                self.seen |= texts
 
     def counts(self) -> dict[str, tuple[float, float]]:
         """Metric -> (sum, count), for over_processes."""

@@ -17,6 +17,7 @@ dropped; the gym's own faults make turns invalid instead of earning 0; the rewar
 """
 
 import ast
+import contextlib
 import json
 import re
 import sys
@@ -24,16 +25,18 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
-import transformers
 import tyro
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from engine import Request
 from feedback import feedback
+from generation import engine_for, generate
 from gym import Gym, GymError, Job
 from kernelbench import Task, TaskError, load_tasks
 from kernelbench.judge import Verdict
@@ -208,6 +211,10 @@ def encode_feedback(tokenizer: PreTrainedTokenizerBase, sampled: list[int], text
     return closing + text_ids(tokenizer, "\n") + encode_prompt(tokenizer, text)
 
 
+def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:
+    return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+
 def stop_tokens(tokenizer: PreTrainedTokenizerBase) -> set[int]:
     end = marker_ids(tokenizer, END)
     return {tokenizer.eos_token_id} | (set(end) if len(end) == 1 else set())
@@ -259,82 +266,6 @@ def _parses(code: str) -> bool:
     return True
 
 
-# ----------------------------------------------------------------------------------------------------------- generation
-
-
-class _Scores(transformers.LogitsProcessor):
-    """Keeps the log-probability of every sampled token while generate runs, holding one step's (B, V) at a time; the
-    logits pass through unchanged. Must be the first processor, so that it sees them before temperature and top-p."""
-
-    def __init__(self, temperature: float):
-        self.temperature = temperature
-        self.last: torch.Tensor | None = None  # (B, V) of the previous step
-        self.logp: list[torch.Tensor] = []  # (B,) each
-
-    def __call__(self, input_ids, scores):
-        self.take(input_ids[:, -1])
-        self.last = (scores.float() / self.temperature).log_softmax(-1)
-        return scores
-
-    def take(self, tokens):
-        if self.last is not None:
-            self.logp.append(self.last.gather(1, tokens[:, None])[:, 0])
-
-
-@torch.no_grad()
-def generate(
-    model: PreTrainedModel,
-    prompts: list[list[int]],
-    *,
-    max_new: list[int],
-    stop_ids: set[int],
-    pad_id: int,
-    temperature: float,
-    top_p: float,
-    seed: int,
-) -> list[tuple[list[int], list[float]]]:
-    """One batch through Hugging Face generate -> (ids, log-probs) per prompt.
-
-    max_new: the most tokens of each. ids end with the stop token where one was sampled. log-probs are those of the
-    policy at `temperature` before top-p (what token_logprobs computes); temperature 0 is greedy, with log-probs at 1.
-    Nothing of the model's own generation_config is used. Deterministic in `seed` on one device; the global generators
-    are left as they were.
-    """
-    width = max(map(len, prompts))
-    device = model.device
-    ids = torch.tensor([[pad_id] * (width - len(p)) + p for p in prompts], device=device)
-    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
-    sampling = {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": 0} if temperature > 0 else {}
-    config = transformers.GenerationConfig(
-        max_new_tokens=max(max_new),
-        eos_token_id=sorted(stop_ids),
-        pad_token_id=pad_id,
-        **({"do_sample": False} | sampling),
-    )
-    scores = _Scores(temperature if temperature > 0 else 1.0)
-    own, model.generation_config = model.generation_config, config  # generate fills gaps from the model's own
-    try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            out = model.generate(
-                ids,
-                attention_mask=mask,
-                generation_config=config,
-                logits_processor=transformers.LogitsProcessorList([scores]),
-            )
-    finally:
-        model.generation_config = own
-    scores.take(out[:, -1])
-    new = out[:, width:].tolist()  # (B, T)
-    logp = torch.stack(scores.logp, 1).tolist()  # (B, T)
-    results = []
-    for row, row_logp, most in zip(new, logp, max_new, strict=True):
-        stop = next((t for t, token in enumerate(row) if token in stop_ids), len(row))
-        n = min(stop + 1, most, len(row))
-        results.append((row[:n], row_logp[:n]))
-    return results
-
-
 # ------------------------------------------------------------------------------------------------------ multi-turn loop
 
 
@@ -355,48 +286,91 @@ def rollout(
     seed: int,
     batch: int | None = None,
     progress: bool = False,
+    overlap: bool = False,
 ) -> list[list[Trajectory]]:
     """[P][G] trajectories of up to `turns` turns, judged by `gym`. Deterministic in `seed` (as far as the verdicts
-    are).
+    are, and without `overlap`).
 
     max_prompt: the longest task prompt; max_response: the most tokens of an answer; context: of prompt and answer
-    together. A turn that does not fit has no tokens and earns nothing. batch: sequences per generate call (None: all).
+    together. A turn that does not fit has no tokens and earns nothing. batch: sequences generated at once (None: all).
+    overlap: the gym judges on GPUs of its own: each answer is judged while others are generated, of this turn and the
+    next (where the engine generates). Else generating and judging take turns: nothing else runs while a kernel is timed.
     """
     groups = [[Trajectory(task, g) for g in range(samples)] for task in tasks]
     live = [t for group in groups for t in group]
     first = {task.name: encode_prompt(tokenizer, prompt_text(task, style)) for task in tasks}
     prompts = {id(t): first[t.task.name] for t in live}
     stop_ids = stop_tokens(tokenizer)
-    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    for k in range(turns):
-        room = {id(t): min(max_response, context - len(prompts[id(t)])) for t in live}
-        fitting = [t for t in live if room[id(t)] > 0 and len(first[t.task.name]) <= max_prompt]
-        size = batch or max(1, len(fitting))
-        for start in tqdm(range(0, len(fitting), size), f"turn {k + 1}: answers", leave=False, disable=not progress):
-            part = fitting[start : start + size]
-            sampled = generate(
-                model,
-                [prompts[id(t)] for t in part],
-                max_new=[room[id(t)] for t in part],
-                stop_ids=stop_ids,
-                pad_id=pad_id,
-                temperature=temperature,
-                top_p=top_p,
-                seed=derived_seed(seed, k, start),
-            )
-            for t, (ids, logp) in zip(part, sampled, strict=True):
-                text = tokenizer.decode(ids[:-1] if ids[-1] in stop_ids else ids, skip_special_tokens=False)
-                t.turns.append(Turn(prompts[id(t)], ids, logp, text, extract_code(text), None))
-        for t in (t for t in live if len(t.turns) == k):
-            t.turns.append(Turn(prompts[id(t)], [], [], "", None, None))
-        verdicts = gym.evaluate([Job(t.task, t.turns[k].code) for t in fitting], progress)
-        for t, verdict in zip(fitting, verdicts, strict=True):
-            _file_verdict(t, verdict)
-            told = feedback(verdict, FEEDBACK_TOKENS, lambda s: len(text_ids(tokenizer, s)), brief=style == "brief")
-            turn = t.turns[k]
-            prompts[id(t)] = turn.prompt_ids + turn.ids + encode_feedback(tokenizer, turn.ids, told)
-        live = [t for t in live if t.turns[k].verdict is None or t.turns[k].verdict.status != "gym_error"]
+    sampling = {"stop_ids": stop_ids, "temperature": temperature, "top_p": top_p}
+
+    def room(t: Trajectory) -> int:
+        fits = len(first[t.task.name]) <= max_prompt
+        return max(0, min(max_response, context - len(prompts[id(t)]))) if fits else 0
+
+    def answered(t: Trajectory, ids: list[int], logp: list[float]) -> None:
+        text = tokenizer.decode(ids[:-1] if ids and ids[-1] in stop_ids else ids, skip_special_tokens=False)
+        t.turns.append(Turn(prompts[id(t)], ids, logp, text, extract_code(text), None))
+
+    def judged(t: Trajectory, verdict: Verdict) -> bool:
+        """Files the verdict and makes the next prompt; whether the rollout goes on."""
+        _file_verdict(t, verdict)
+        told = feedback(verdict, FEEDBACK_TOKENS, lambda s: len(text_ids(tokenizer, s)), brief=style == "brief")
+        turn = t.turns[-1]
+        prompts[id(t)] = turn.prompt_ids + turn.ids + encode_feedback(tokenizer, turn.ids, told)
+        return verdict.status != "gym_error"
+
+    slots = max(1, min(batch or len(live), len(live)))
+    engine = engine_for(model, slots=slots, context=context, **sampling)
+    with engine or contextlib.nullcontext():
+        if engine and overlap:
+            engine.generator.manual_seed(seed)
+            _judge_meanwhile(engine, gym, live, prompts, turns, room, answered, judged, progress)
+            return groups
+        for k in range(turns):
+            fitting = [t for t in live if room(t)]
+            size = max(1, len(fitting)) if engine else slots
+            for start in tqdm(range(0, len(fitting), size), f"turn {k + 1}", leave=False, disable=not progress):
+                part, seed_k = fitting[start : start + size], derived_seed(seed, k, start)
+                requests = [Request(prompts[id(t)], room(t), key=id(t)) for t in part]
+                if engine:
+                    engine.generate(requests, seed_k, progress)
+                else:
+                    generate(model, requests, pad_id=pad_token(tokenizer), seed=seed_k, **sampling)
+                for t, request in zip(part, requests, strict=True):
+                    answered(t, request.new, request.logp)
+            for t in (t for t in live if len(t.turns) == k):
+                answered(t, [], [])
+            verdicts = gym.evaluate([Job(t.task, t.turns[k].code) for t in fitting], progress)
+            over = {id(t) for t, verdict in zip(fitting, verdicts, strict=True) if not judged(t, verdict)}
+            live = [t for t in live if id(t) not in over]
     return groups
+
+
+def _judge_meanwhile(engine, gym, live, prompts, turns, room, answered, judged, progress) -> None:
+    """Each trajectory goes through its turns on its own: its kernel is judged in a thread, then its next prompt is submitted."""
+    by_key, judging = {id(t): t for t in live}, {}  # future -> trajectory
+
+    def ask(t: Trajectory) -> None:
+        if room(t):
+            engine.submit(Request(prompts[id(t)], room(t), key=id(t)))
+        else:
+            for _ in range(turns - len(t.turns)):
+                answered(t, [], [])
+
+    for t in live:
+        ask(t)
+    bar = tqdm(total=len(live) * turns, desc="answers", leave=False, disable=not progress)
+    with bar, ThreadPoolExecutor(len(live)) as pool:
+        for request in engine.stream(more=lambda: bool(judging)):
+            if request:
+                t = by_key[request.key]
+                answered(t, request.new, request.logp)
+                judging[pool.submit(gym.evaluate, [Job(t.task, t.turns[-1].code)])] = t
+                bar.update()
+            for future in wait(judging, None if request is None and engine.idle() else 0, FIRST_COMPLETED).done:
+                t = judging.pop(future)
+                if judged(t, future.result()[0]) and len(t.turns) < turns:
+                    ask(t)
 
 
 def _file_verdict(trajectory: Trajectory, verdict: Verdict) -> None:
@@ -470,8 +444,11 @@ def main(args: Args) -> None:
     sampling = ("samples", "turns", "style", "max_prompt", "max_response", "context", "temperature", "top_p")
     settings = {name: getattr(args, name) for name in sampling} | {"batch": args.rollout_batch}
     tally: Counter[str] = Counter()
+    gpus = torch.cuda.device_count() if device == "cuda" else 0
+    others = range(1, gpus) if gpus > 1 else None  # judge while the first one generates
+    settings["overlap"] = others is not None
     with (
-        Gym(device=device, seed=args.seed, any_code=args.any_code) as gym,
+        Gym(device=device, gpus=others, seed=args.seed, any_code=args.any_code) as gym,
         tqdm(total=len(todo), unit="rollout") as bar,
     ):
         step = max(1, args.rollout_batch // args.samples)  # tasks at a time

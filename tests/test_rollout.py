@@ -1,14 +1,18 @@
-"""Prompts, code extraction, generation, the multi-turn loop, JSONL, and the collecting CLI."""
+"""Prompts, code extraction, the multi-turn loop, JSONL, and the collecting CLI."""
 
 import contextlib
 import json
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
+import logbook
 import rollout as module
+from engine import Engine
+from gym import Job
 from kernelbench import Task, TaskError
 from kernelbench.judge import Verdict
 from model import ModelError, save_policy, tiny_policy, token_logprobs
@@ -19,7 +23,6 @@ from rollout import (
     encode_feedback,
     encode_prompt,
     extract_code,
-    generate,
     load_jsonl,
     prompt_text,
     rollout,
@@ -128,61 +131,6 @@ def test_extract_code(text, code):
     assert extract_code(text) == code
 
 
-# ----------------------------------------------------------------------------------------------------------- generation
-
-GREEDY = {"stop_ids": {END, PAD}, "pad_id": PAD, "temperature": 0.0, "top_p": 1.0, "seed": 0}
-
-
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.7, 0.8), (0.0, 1.0)])
-def test_sampled_logprobs_equal_a_plain_forward(tiny, temperature, top_p):
-    prompts = [[START, 40, 41, 42, 43, 44, 45], [START], [START, 60, 61]]
-    settings = GREEDY | {"temperature": temperature, "top_p": top_p}
-    for prompt, (ids, logp) in zip(prompts, generate(tiny[0], prompts, max_new=[9, 9, 4], **settings), strict=True):
-        row = torch.tensor([prompt + ids])
-        scored = token_logprobs(tiny[0], row, torch.ones_like(row), temperature or 1.0)[0, len(prompt) :]
-        torch.testing.assert_close(torch.tensor(logp), scored, atol=1e-5, rtol=0)
-        assert len(ids) == len(logp) <= 9
-    assert len(ids) <= 4
-
-
-def test_the_models_own_generation_config_changes_nothing(tiny, monkeypatch):
-    prompts, settings = [[START, 40], [START, 41, 42]], GREEDY | {"temperature": 1.0}
-    plain = generate(tiny[0], prompts, max_new=[20, 20], **settings)
-    own = type(tiny[0].generation_config)(
-        do_sample=True, top_k=1, top_p=0.1, temperature=0.1, repetition_penalty=9.0, min_new_tokens=20, eos_token_id=50
-    )
-    monkeypatch.setattr(tiny[0], "generation_config", own)
-    assert generate(tiny[0], prompts, max_new=[20, 20], **settings) == plain
-    assert tiny[0].generation_config is own
-
-
-def test_generation_depends_on_its_seed_alone(tiny):
-    settings = GREEDY | {"temperature": 1.0}
-    outcomes = []
-    for noise, seed in ((1, 3), (2, 3), (1, 4)):
-        torch.manual_seed(noise)
-        outcomes.append(generate(tiny[0], [[START, 40]], max_new=[20], **(settings | {"seed": seed})))
-        state = torch.rand(1)
-        torch.manual_seed(noise)
-        assert torch.rand(1) == state
-    assert outcomes[0] == outcomes[1] != outcomes[2]
-
-
-def test_the_stop_token_belongs_to_the_answer(tiny):
-    policy, tokenizer = tiny_policy([], 0)
-    torch.nn.init.zeros_(policy.lm_head.weight)
-    torch.nn.init.ones_(policy.model.norm.weight)
-    with torch.no_grad():
-        policy.model.embed_tokens.weight.copy_(torch.ones_like(policy.model.embed_tokens.weight))
-        hidden = policy.model(input_ids=torch.tensor([[START, 40]])).last_hidden_state[0, -1]
-        policy.lm_head.weight[END] = 100 * hidden / hidden.norm()  # it always ends at once
-    (ids, logp), *_ = generate(policy.eval(), [[START, 40]], max_new=[5], **GREEDY)
-    assert ids == [END]
-    assert logp[0] == pytest.approx(0.0, abs=1e-4)
-    turn = roll((policy, tokenizer), FakeGym(), samples=1, turns=1)[0][0].turns[0]
-    assert (turn.ids, turn.text, turn.code) == ([END], "", None)
-
-
 # ----------------------------------------------------------------------------------------------------------------- loop
 
 
@@ -204,6 +152,72 @@ def test_turns_append_ids_and_never_tokenise_again(tiny):
                 scored = token_logprobs(tiny[0], row, torch.ones_like(row))[0, len(turn.prompt_ids) :]
                 torch.testing.assert_close(torch.tensor(turn.logp), scored, atol=1e-5, rtol=0)
     assert [len(jobs) for jobs in gym.jobs] == [4, 4, 4]
+
+
+def test_the_stop_token_belongs_to_the_answer(tiny):
+    policy, tokenizer = tiny_policy([], 0)
+    torch.nn.init.zeros_(policy.lm_head.weight)
+    torch.nn.init.ones_(policy.model.norm.weight)
+    with torch.no_grad():
+        policy.model.embed_tokens.weight.copy_(torch.ones_like(policy.model.embed_tokens.weight))
+        hidden = policy.model(input_ids=torch.tensor([[START, 40]])).last_hidden_state[0, -1]
+        policy.lm_head.weight[END] = 100 * hidden / hidden.norm()  # it always ends at once
+    turn = roll((policy.eval(), tokenizer), FakeGym(), samples=1, turns=1)[0][0].turns[0]
+    assert (turn.ids, turn.text, turn.code) == ([END], "", None)
+    assert turn.logp[0] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_the_engine_rolls_out_as_hugging_face_generate_does(tiny, monkeypatch):
+    """Greedy, four slots; and once more with every answer judged while others are generated."""
+    settings = {"temperature": 0.0, "samples": 3, "context": 300}
+    expected = roll(tiny, FakeGym(), **settings)
+    engines = []
+
+    def engine_for(model, **settings):
+        engines.append(Engine(model, **settings, page=16))
+        return engines[-1]
+
+    monkeypatch.setattr(module, "engine_for", engine_for)
+    for overlap in (False, True):
+        gym = FakeGym()
+        groups = roll(tiny, gym, batch=4, overlap=overlap, **settings)
+        turns, known = ([turn for g in rolled for t in g for turn in t.turns] for rolled in (groups, expected))
+        for mine, turn in zip(turns, known, strict=True):
+            assert vars(mine) | {"logp": None} == vars(turn) | {"logp": None}
+            assert mine.logp == pytest.approx(turn.logp, abs=1e-4)
+        assert [len(jobs) for jobs in gym.jobs] == ([1] * 18 if overlap else [6] * 3)
+        counts = engines[-1].counts
+        assert counts["sampled"] == sum(len(turn.ids) for turn in turns)
+        later = sum(len(turn.prompt_ids) for g in expected for t in g for turn in t.turns[1:])
+        assert 0 < counts["found"] and counts["prefilled"] < later / 2  # earlier turns are not computed again
+    assert tiny[0].config._attn_implementation == "sdpa"
+
+
+def test_seconds_of_judging_count_once_where_calls_overlap(monkeypatch):
+    """Two calls from 1 to 4 and from 2 to 7, then one from 10 to 11: 6 + 1 seconds."""
+    now, inside, leave = [0.0], [threading.Event() for _ in "ab"], [threading.Event() for _ in "ab"]
+    monkeypatch.setattr(logbook.time, "perf_counter", lambda: now[0])
+
+    class Waiting:
+        def evaluate(self, jobs, progress):
+            if jobs:
+                number = int(jobs[0].code)
+                inside[number].set(), leave[number].wait(30)
+            else:
+                now[0] += 1
+            return jobs
+
+    timed, threads = logbook.TimedGym(Waiting()), []
+    for number, at in enumerate((1.0, 2.0)):
+        now[0] = at
+        threads.append(threading.Thread(target=timed.evaluate, args=([Job(TASKS[0], str(number))],)))
+        threads[-1].start(), inside[number].wait(30)
+    for number, at in enumerate((4.0, 7.0)):
+        now[0] = at
+        leave[number].set(), threads[number].join(30)
+    now[0] = 10.0
+    timed.evaluate([])
+    assert (timed.seconds, timed.jobs) == (7.0, 2)
 
 
 def test_rollouts_are_deterministic(tiny):
