@@ -3,6 +3,10 @@
     python bench.py toy                    evaluations per second on toy tasks, and where each second goes
     python bench.py gym                    seconds of a cold evaluation and evaluations per GPU-hour, here and by other evaluators
     python bench.py timing                 tasks against themselves: speed-ups, intervals, spread; coverage of known kernels
+    python bench.py selfjudge PATH         every task against itself: which are judged right, and why the others are not
+    python bench.py rollout                tokens per second beside the floor that bytes set, log-probs beside the trainer's, idle gaps
+    python bench.py train                  model FLOP utilisation, peak memory beside the plan, idle gaps
+    python bench.py step                   seconds per phase of one RL step at size
     python bench.py contexts               CUDA contexts per second, which bound the evaluations per second on a GPU
     python bench.py redteam                attacks credited and honest kernels refused, here and by other evaluators
     python bench.py chaos                  2000 evaluations of all sorts while referees are killed: right verdicts, nothing left over
@@ -29,10 +33,13 @@ import tyro
 from tqdm import tqdm
 
 import peers
+from bench_rollout import Rollout
 from chaos import Chaos
 from gym import Gym, Job
 from kernelbench import toy
+from mfu import Step, Train
 from pace import Pace, Timing
+from selfjudge import SelfJudge
 
 ROOT = Path(__file__).resolve().parent
 
@@ -269,10 +276,9 @@ def table(rows: list[dict]) -> str:
 
 
 def main():
-    return tyro.extras.subcommand_cli_from_dict(
-        {"toy": Toy, "gym": Pace, "timing": Timing, "contexts": Contexts, "redteam": Redteam, "chaos": Chaos},
-        description=__doc__,
-    ).run()
+    commands = {"toy": Toy, "gym": Pace, "timing": Timing, "selfjudge": SelfJudge, "contexts": Contexts}
+    commands |= {"redteam": Redteam, "chaos": Chaos, "rollout": Rollout, "train": Train, "step": Step}
+    return tyro.extras.subcommand_cli_from_dict(commands, description=__doc__).run()
 
 
 if __name__ == "__main__":

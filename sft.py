@@ -71,7 +71,7 @@ from rollout import (
     text_ids,
 )
 from watchdog import Watchdog
-from weights import shard
+from weights import Muon, shard
 
 MUTUAL = RunError, ModelError, TrajectoryError  # raised on every process at once
 Row = tuple[Sequence[int], Sequence[int]]  # ids, and 1 where an id is in the loss
@@ -207,37 +207,6 @@ def train_step(
             optimizer.step()
         optimizer.zero_grad()
     return total, norm
-
-
-class Muon(torch.optim.Optimizer):
-    """Momentum SGD whose update of a matrix is replaced by (about) the nearest semi-orthogonal one, found by five steps of a
-    Newton-Schulz iteration (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon), at AdamW's update size (Liu et al.
-    2025, arXiv 2502.16982). torch.optim.Muon iterates in bfloat16, which made four fifths of the cold start on a CPU without it."""
-
-    def __init__(
-        self, matrices: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, weight_decay: float = 0.01
-    ):
-        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            lr, momentum = group["lr"], group["momentum"]
-            for p in group["params"]:
-                mean = self.state[p].setdefault("momentum", torch.zeros_like(p))
-                mean.lerp_(p.grad, 1 - momentum)
-                update = orthogonal(p.grad.lerp(mean, momentum))  # Nesterov
-                p.mul_(1 - lr * group["weight_decay"]).sub_(update, alpha=0.2 * lr * max(p.shape) ** 0.5)
-
-
-def orthogonal(x: torch.Tensor) -> torch.Tensor:
-    """(m, n) = U S Vᵀ -> about U Vᵀ: singular values above 0.2 % of the norm end in [0.65, 1.25]."""
-    wide = x.shape[0] <= x.shape[1]
-    x = (x if wide else x.T) / x.norm().clamp(min=1e-7)
-    for _ in range(5):
-        gram = x @ x.T
-        x = 3.4445 * x + (2.0315 * gram @ gram - 4.775 * gram) @ x
-    return x if wide else x.T
 
 
 def set_rate(optimizers: list[torch.optim.Optimizer], factor: float) -> None:

@@ -1,4 +1,4 @@
-"""Where the weights, gradients and moments live: FSDP2, the sampler's copy, moments in host memory, the phases of a step.
+"""Where the weights, gradients and moments live: FSDP2, the sampler's copy, moments in host memory, the phases of a step. And Muon.
 
 On each GPU a step holds, of the P parameters of the model over W GPUs: the fp32 master P/W, which is what is trained and saved; in the
 update the fp32 gradients P/W and, in fp32 or with --offload in host memory, the two moments; while sampling a whole copy in half
@@ -233,3 +233,36 @@ def adamw(weight: Tensor, grad: Tensor, m: Tensor, v: Tensor, step: int, group: 
     denominator = v.sqrt().div_(math.sqrt(1 - β2**step)).add_(group["eps"])
     weight.mul_(1 - group["lr"] * group["weight_decay"])
     weight.addcdiv_(first, denominator, value=-group["lr"] / (1 - β1**step))
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum SGD whose update of a matrix is replaced by (about) the nearest semi-orthogonal one, found by five steps of a
+    Newton-Schulz iteration (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon), at AdamW's update size (Liu et al.
+    2025, arXiv 2502.16982). torch.optim.Muon iterates in bfloat16, which made four fifths of the cold start on a CPU without it."""
+
+    def __init__(
+        self, matrices: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, weight_decay: float = 0.01
+    ):
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            lr, momentum = group["lr"], group["momentum"]
+            for p in group["params"]:
+                if not self.state[p]:
+                    self.state[p]["momentum"] = torch.zeros_like(p)
+                mean = self.state[p]["momentum"]
+                mean.lerp_(p.grad, 1 - momentum)
+                update = orthogonal(p.grad.lerp(mean, momentum))  # Nesterov
+                p.mul_(1 - lr * group["weight_decay"]).sub_(update, alpha=0.2 * lr * max(p.shape) ** 0.5)
+
+
+def orthogonal(x: torch.Tensor) -> torch.Tensor:
+    """(m, n) = U S Vᵀ -> about U Vᵀ: singular values above 0.2 % of the norm end in [0.65, 1.25]."""
+    wide = x.shape[0] <= x.shape[1]
+    x = (x if wide else x.T) / x.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (2.0315 * gram @ gram - 4.775 * gram) @ x
+    return x if wide else x.T
