@@ -5,8 +5,8 @@ the zygote inherits and kills what a contestant leaves), mount, network and IPC 
 privileges, no capabilities, a closed file-descriptor table, a private folder for temporary files and Triton's cache, an environment
 without secrets, death with the parent; Landlock (files, TCP, signals) and a filter of system calls (`landlock.py`); a uid of its own where
 Landlock is missing.
-Not covered: the size of the private folder where the disk is not read-only, memory of many processes together (the first to be killed
-for it are contestants), GPU memory taken past torch's allocator.
+Not covered: the size of the private folder, memory of many processes together (the first to be killed for it are contestants), GPU memory
+taken past torch's allocator.
 
 `prepare()` runs in the zygote once and `isolate()` around each fork; `confine()` in the child before CUDA starts, `lock()` after that
 (tried on an H200: under Landlock CUDA does not start, error 304) and before any candidate code. What a host lacks is reported in words
@@ -28,10 +28,9 @@ from kernelbench import landlock
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 CLONE_NEWUSER = 0x10000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 UNTRIED = "not tried with CUDA yet"
-FOLDER = "256m"  # the most that lies in a private folder, where it is a disk of its own
 PROCESSES = 512  # at a time, threads counted, where the host lets them be limited
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/sys", "/dev/zero", "/dev/random", "/dev/urandom")
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "locale.alias")
@@ -309,19 +308,9 @@ def lock(folder: str, device: str, layers: dict[str, str]) -> dict[str, str]:
 
 
 def _read_only(folder: str) -> str:
-    """Nothing on any disk can change: Landlock alone lets chmod, utime and extended attributes pass. `folder` becomes a disk of its own, in
-    memory, with what lies in it now."""
-    files = {}
-    for entry in os.scandir(folder):
-        with open(entry.path, "rb") as file:
-            files[entry.path] = file.read()
-    error = _call(
-        "mount", b"tmpfs", folder.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"size={FOLDER},mode=0700".encode()
-    )
-    error = error or landlock.set_read_only("/", True) or landlock.set_read_only(folder, False)
-    for path, data in files.items() if not error else ():
-        with open(path, "wb") as file:
-            file.write(data)
+    """Nothing on any disk can change but in `folder`: Landlock alone lets chmod, utime and extended attributes pass."""
+    error = landlock.set_read_only("/", True) or _call("mount", *[folder.encode()] * 2, None, MS_BIND, None)
+    error = error or landlock.set_read_only(folder, False)
     return error or "on"
 
 
