@@ -172,7 +172,7 @@ class Train:
         if plan.why_not(plan.estimate(shape, setup), setup):
             setup = plan.replace(setup, offload=True)
         say(plan.estimate(shape, setup).table())
-        return plan.fit(shape, setup)
+        return or_sentence(lambda: plan.fit(shape, setup))
 
     def traced(self, micro_batch) -> tuple[float, list[Gap]]:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
@@ -224,18 +224,9 @@ class Step:
         device = torch.device("cuda", torch.cuda.current_device()) if self.device == "cuda" else torch.device("cpu")
         same = ("model", "prompts", "samples", "turns", "max_response", "context", "device", "tasks")
         argv = [part for name in same for part in (f"--{name.replace('_', '-')}", str(getattr(self, name)))]
-        argv += [
-            "--random-init",
-            "--micro-tokens",
-            str(self.context),
-            "--mrs-band",
-            "inf",
-            "--mrs-veto",
-            "0",
-            "--seed",
-            "0",
-        ]
-        args, fits = plan.of_run(train.parse([*argv, *(["--offload"] if self.offload else [])]))
+        argv += "--random-init --mrs-band inf --mrs-veto 0 --seed 0 --micro-tokens".split() + [str(self.context)]
+        args = train.parse([*argv, *(["--offload"] if self.offload else [])])
+        args, fits = or_sentence(lambda: plan.of_run(args))
         run = train.load(args, Dice(RANK), device, None, fits)
         tasks = load_tasks(*args.tasks, device=self.device, seed=args.seed)
         for step in (1, 2):  # the first compiles and makes the moments
@@ -251,6 +242,14 @@ class Step:
             if fits:
                 say(plan.check_peak(fits))
         leave()
+
+
+def or_sentence(make):
+    """make(), or the end of the command with the sentence that says what would fit."""
+    try:
+        return make()
+    except plan.PlanError as error:
+        raise SystemExit(f"bench.py: {error}") from None
 
 
 def graph_count() -> int:
