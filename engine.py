@@ -312,7 +312,7 @@ class Engine:
             if more is None:
                 if begun is not None:
                     self._give(pages + begun)
-                elif kept:
+                if kept:
                     self.kept[request.key] = kept
                 break
             if kept and kept[1] is not pages:
@@ -327,8 +327,9 @@ class Engine:
             pages = pages + more
             if past < n:
                 work.append((tokens[:n], past, pages))
-                self.shared[prompt] = (tokens, pages[: -(-n // self.page)])
-                self._hold(self.shared[prompt][1])
+                if prompt not in self.shared:
+                    self.shared[prompt] = (tokens, pages[: -(-n // self.page)])
+                    self._hold(self.shared[prompt][1])
             if not self.coming[prompt]:
                 del self.coming[prompt]
                 done += self.shared.pop(prompt, (None, []))[1]
