@@ -279,7 +279,8 @@ def test_all_layers_share_one_compiled_graph(monkeypatch):
         return graph.forward
 
     torch._dynamo.reset()
-    monkeypatch.setattr(engine, "_compiled_layer", torch.compile(engine._layer, backend=backend, fullgraph=True))
+    layer = torch.compile(engine._layer, backend=backend, fullgraph=True)
+    monkeypatch.setattr(engine, "_compiled_layer", lambda: layer)
     answers = []
     for compiled in (True, False):
         requests = [Request(prompt(n), 9) for n in (9, 30, 5)]
