@@ -12,6 +12,7 @@ Shapes: S slots (sequences at a time), B of them in a step, L layers, N pages of
 Not covered: sliding windows, encoder-decoders, several GPUs per model; `supports` says what is.
 """
 
+import functools
 import itertools
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
@@ -72,7 +73,9 @@ def _layer(layer, hidden, cos, sin, k_pages, v_pages):
     return out[0] if isinstance(out, tuple) else out
 
 
-_compiled_layer = torch.compile(_layer, fullgraph=True)
+@functools.cache
+def _compiled_layer():
+    return torch.compile(_layer, fullgraph=True)
 
 
 def sample(logits: Tensor, temperature: Tensor, noise: Tensor, top_p: float, generator) -> tuple[Tensor, Tensor]:
@@ -119,7 +122,7 @@ class Engine:
     ):
         config, self.device, self.cuda = model.config, model.device, model.device.type == "cuda"
         self.model, self.page, self.context, self.top_p = model, page, context, top_p
-        self.layer = _compiled_layer if compiled or (compiled is None and self.cuda) else _layer
+        self.layer = _compiled_layer() if compiled or (compiled is None and self.cuda) else _layer
         self.per_sequence = -(-context // page) + 1  # M
         shape = page, config.num_key_value_heads, head_size(config)
         if pages is None:
@@ -312,7 +315,7 @@ class Engine:
             if more is None:
                 if begun is not None:
                     self._give(pages + begun)
-                elif kept:
+                if kept:
                     self.kept[request.key] = kept
                 break
             if kept and kept[1] is not pages:
@@ -327,8 +330,9 @@ class Engine:
             pages = pages + more
             if past < n:
                 work.append((tokens[:n], past, pages))
-                self.shared[prompt] = (tokens, pages[: -(-n // self.page)])
-                self._hold(self.shared[prompt][1])
+                if prompt not in self.shared:
+                    self.shared[prompt] = (tokens, pages[: -(-n // self.page)])
+                    self._hold(self.shared[prompt][1])
             if not self.coming[prompt]:
                 del self.coming[prompt]
                 done += self.shared.pop(prompt, (None, []))[1]

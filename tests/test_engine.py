@@ -1,6 +1,7 @@
 """The engine on the CPU, without graphs: the same schedule, pages, sampling and stopping. What only a GPU has is marked gpu."""
 
 import copy
+from collections import Counter
 
 import pytest
 import torch
@@ -169,6 +170,10 @@ def test_the_next_turn_finds_what_the_last_one_computed(model):
             engine.generate(second, seed=0)
             turns[pages] = [r.new for r in first + second]
             prefilled = engine.counts["prefilled"] - counts["prefilled"]
+        kept = Counter(page for _, mine in engine.kept.values() for page in mine)
+        assert sorted([*engine.free, *kept]) == list(range(1, len(engine.references)))
+        assert all(n == kept[page] for page, n in enumerate(engine.references))
+        assert not engine.shared and not engine.coming
         new = sum(len(r.ids) - 1 - (len(f.ids) + len(f.new) - 1) for f, r in zip(first, second, strict=True))
         assert prefilled == new if pages is None else prefilled > new
     assert (
@@ -274,7 +279,8 @@ def test_all_layers_share_one_compiled_graph(monkeypatch):
         return graph.forward
 
     torch._dynamo.reset()
-    monkeypatch.setattr(engine, "_compiled_layer", torch.compile(engine._layer, backend=backend, fullgraph=True))
+    layer = torch.compile(engine._layer, backend=backend, fullgraph=True)
+    monkeypatch.setattr(engine, "_compiled_layer", lambda: layer)
     answers = []
     for compiled in (True, False):
         requests = [Request(prompt(n), 9) for n in (9, 30, 5)]
