@@ -140,6 +140,8 @@ class Referee:
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
             self.name, self.bandwidth = f"simulated {options.simulate}", math.inf
+        # torch imports 900 modules for the first operator on its meta device (reference.py): meanwhile, as the zygote does its own
+        threading.Thread(target=lambda: torch.ones(1, device="meta") * 2, daemon=True).start()
         self.zygote, self.arenas = Zygote(device), []
         free = (
             torch.cuda.mem_get_info()[0]
@@ -398,6 +400,7 @@ class Referee:
         else:
             with self.use_gpu():
                 reference.passes = reference.control(self.options.draws, self.options.tolerance)
+            self._tidy()
             reference.timing = {"ms": statistics.median(samples), "samples": samples, "rows": rows}
 
     def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:
