@@ -63,6 +63,7 @@ class SelfJudge:
         mark = {t.name: sha(t.key, t.name, device, options, self.seed, self.memory) for t in tasks}
         lines = self.out.read_text().splitlines() if self.out.exists() else []
         kept = [json.loads(line) for line in lines if line.endswith("}")]  # the last may be half a line
+        kept = [row for row in kept if row["status"] != "gym_error"]  # what was wrong may have been mended
         rows = {row["task"]: row for row in kept if mark.get(row["task"]) == row["mark"]}
         left = [t for t in tasks if t.name not in rows]
         if self.out.exists():

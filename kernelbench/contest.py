@@ -91,9 +91,13 @@ class Contest:
         del inputs, tensors  # as the model left them
         message = {"do": "call", "tree": tree, "seed": reference.number("call", *name) % 2**31}
         message |= {"mode": mode, "kernel": kernel}
-        with contextlib.nullcontext() if self.fresh else self.referee.use_gpu():
+        with contextlib.ExitStack() as stack:
+            if not self.fresh:
+                stack.enter_context(self.referee.use_gpu())
             slow = self.options.build_s * (5 if self.compile else 1)
             reply, fds = self._ask(message, slow if self.fresh else self.options.call_s)
+            if self.fresh:
+                stack.enter_context(self.referee.use_gpu())
             try:
                 (got,) = self._read(reply, fds, [0], expected[1])
                 wrong = self._differs(got, expected, reference, name)
@@ -233,7 +237,7 @@ class Contest:
         """How this task's forwards are timed: settled when the reference is, and the same for all its candidates. Where the inputs of all
         blocks fit into a fourth of the memory for it, they are made before the GPU is the contestant's alone; else block by block."""
         if reference.plan is None:
-            most = self.options.memory_gib * 2**30 / max(nbytes(reference.like), 1)
+            most = self.referee.block / max(nbytes(reference.like), 1)
             ahead = int(most / 4 / (self.options.blocks + 3))
             reference.plan = Plan(min(64, ahead if ahead >= 2 else max(1, int(most))), *reference.like, ahead >= 2)
         return reference.plan
@@ -383,7 +387,7 @@ def agree(blocks: list[list[float]]) -> bool:
 
 class Held:
     """An output of a timed forward, which nobody can change any more once it is held: a copy, or, of a large one, the output itself and
-    pieces of it from secret places, which were read within microseconds and must still be there when all of it has been checked."""
+    pieces of it from secret places, which are read at once and must still be there when all of it has been checked."""
 
     def __init__(self, t: torch.Tensor, whole: bool):
         n = max(1, WIDTH // t.element_size())

@@ -116,9 +116,11 @@ class Options:
     call_s: float = 30.0  # any other forward
     blocks: int = 3  # timed blocks of up to 64 forwards
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
-    memory_gib: float = 8.0  # most memory for the inputs and outputs of timed forwards, but for at least one
     memory: float = 0.95  # share of the device's free memory that all evaluations together may take
     cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
+    memory_gib: float = (
+        8.0  # most memory for the inputs and outputs of timed forwards (at most 1/16 of all, at least one forward's)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -166,6 +168,7 @@ class Referee:
             else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         )
         self.room = Room(int(options.memory * free))
+        self.block = min(options.memory_gib * 2**30, self.room.total / 16)
         self.kept = Kept(int(options.cache * free))
 
     def take_arena(self) -> Shared:
@@ -252,7 +255,7 @@ class Referee:
             verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
-            with self.room.take(reference.need()), self.private_folder() as folder:
+            with self.room.take(self._takes(reference)), self.private_folder() as folder:
                 if self.baseline.large(reference):
                     self.baseline.clear()
                 try:
@@ -293,6 +296,11 @@ class Referee:
             while len(self.references) > 64 or 8 * self._weights() > self.room.total and len(self.references) > 1:
                 self.references.popitem(last=False)
         return reference
+
+    def _takes(self, reference: Reference) -> int:
+        """Bytes that an evaluation takes on both sides together, timed forwards included."""
+        timed = 2 * min(self.block, 64 * sum(reference.sizes[1:])) if self.device == "cuda" else 0
+        return reference.need() + int(timed)
 
     def _weights(self) -> int:
         return sum(reference.sizes[0] for reference in self.references.values())

@@ -236,6 +236,13 @@ STRICT = {
         None,
         ["the task bad cannot be built", "ZeroDivisionError"],
     ),
+    "task that needs a package": (
+        failing(("return []", "import no_such_package")),
+        FUSED,
+        "gym_error",
+        None,
+        ["needs the Python package no_such_package: pip install no_such_package"],
+    ),
     "task without inputs": (
         failing(("return [torch.randn(rows, cols),", "return [torch.nope,")),
         FUSED,

@@ -94,6 +94,14 @@ def test_two_inputs_and_two_outputs_lie_in_memory(referee):
     assert 4 * ONE <= held.most < 4.4 * ONE
 
 
+def test_a_task_that_does_not_fit_is_no_fault_of_the_kernel(referee, monkeypatch):
+    """Twice 2 MB, and 64 MB for what a process takes at all."""
+    monkeypatch.setattr(referee.room, "total", 2**30 // 20)
+    verdict = referee.judge(Task("does not fit", TASK.source + "\n"), reference_code(TASK))
+    assert verdict.status == "gym_error"
+    assert verdict.message == "the task does not fit needs 0.1 GiB, this machine has 0.0"
+
+
 def timed(referee, folder, code: str):
     reference = Reference(TASK, "cpu", b"key", referee.kept)
     with Contest(referee, str(folder), code, "ModelNew") as contestant:

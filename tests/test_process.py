@@ -1,11 +1,12 @@
 import os
 import socket
 import threading
+import time
 import types
 
 import pytest
 
-from kernelbench.process import Died, Exit, Process, Stop, Turnstile
+from kernelbench.process import Died, Exit, Process, Room, Stop, Turnstile
 from kernelbench.wire import Channel
 
 
@@ -110,3 +111,32 @@ def test_turnstile_keeps_the_timed_alone():
         pass
     with turnstile.shared(), turnstile.shared():
         pass
+
+
+def test_room_is_given_in_order_and_to_whoever_is_alone():
+    room, order, go = Room(10), [], {name: threading.Event() for name in "abcd"}
+
+    def take(name: str, nbytes: int):
+        with room.take(nbytes):
+            order.append(name)
+            go[name].wait(10)
+
+    def until(n: int):
+        deadline = time.monotonic() + 10
+        while len(order) < n and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    threads = {}
+    for name, nbytes in (("a", 6), ("b", 4), ("c", 25), ("d", 1)):  # c is more than there is, and d would fit before it
+        threads[name] = threading.Thread(target=take, args=(name, nbytes))
+        threads[name].start()
+        until(len(threads)) if name in "ab" else time.sleep(0.05)
+    assert order == ["a", "b"] and room.used == 10
+    go["a"].set(), threads["a"].join(10), time.sleep(0.05)
+    assert order == ["a", "b"]
+    go["b"].set(), until(3), time.sleep(0.05)
+    assert order == ["a", "b", "c"] and room.used == 25
+    go["c"].set(), go["d"].set()
+    for thread in threads.values():
+        thread.join(10)
+    assert order == ["a", "b", "c", "d"] and room.used == 0
