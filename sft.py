@@ -169,6 +169,37 @@ def train_step(
     return total
 
 
+class Muon(torch.optim.Optimizer):
+    """Momentum SGD whose update of a matrix is replaced by (about) the nearest semi-orthogonal one, found by five steps of a
+    Newton-Schulz iteration (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon), at AdamW's update size (Liu et al.
+    2025, arXiv 2502.16982). torch.optim.Muon iterates in bfloat16, which made four fifths of the cold start on a CPU without it."""
+
+    def __init__(
+        self, matrices: list[torch.nn.Parameter], lr: float, momentum: float = 0.95, weight_decay: float = 0.01
+    ):
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            lr, momentum = group["lr"], group["momentum"]
+            for p in group["params"]:
+                mean = self.state[p].setdefault("momentum", torch.zeros_like(p))
+                mean.lerp_(p.grad, 1 - momentum)
+                update = orthogonal(p.grad.lerp(mean, momentum))  # Nesterov
+                p.mul_(1 - lr * group["weight_decay"]).sub_(update, alpha=0.2 * lr * max(p.shape) ** 0.5)
+
+
+def orthogonal(x: torch.Tensor) -> torch.Tensor:
+    """(m, n) = U S Vᵀ -> about U Vᵀ: singular values above 0.2 % of the norm end in [0.65, 1.25]."""
+    wide = x.shape[0] <= x.shape[1]
+    x = (x if wide else x.T) / x.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (2.0315 * gram @ gram - 4.775 * gram) @ x
+    return x if wide else x.T
+
+
 def set_rate(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -199,7 +230,7 @@ def cold_start(
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "layers" in name]
     others = [p for name, p in model.named_parameters() if not (p.ndim == 2 and "layers" in name)]
     optimizers = [
-        torch.optim.Muon(matrices, lr=0.01, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        Muon(matrices, lr=0.01),
         torch.optim.AdamW(others, lr=0.01, betas=(0.9, 0.98), weight_decay=0.01),
     ]
     bar = tqdm(total=steps, desc="cold start of the tiny policy", unit="step", disable=not progress)

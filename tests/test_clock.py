@@ -25,7 +25,7 @@ import torch.nn as nn
 
 class Model(nn.Module):
     def forward(self, x):
-        if hasattr(torch._C, "_cuda_sleep"):
+        if torch.cuda.is_initialized():
             torch.cuda._sleep(200_000)
         else:
             time.sleep(0.001)
@@ -41,7 +41,7 @@ def get_init_inputs():
 HONEST = TASK.source.replace("class Model(", "class ModelNew(")
 LIES = """
 import sys
-kind = torch.cuda.Event if hasattr(torch._C, "_cuda_sleep") else sys.modules["kernelbench.contestant"].Mark
+kind = torch.cuda.Event if torch.cuda.is_initialized() else sys.modules["kernelbench.contestant"].Mark
 true = kind.elapsed_time
 kind.elapsed_time = lambda start, end: true(start, end) * FACTOR
 """
