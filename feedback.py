@@ -96,9 +96,9 @@ def hint(verdict: Verdict) -> str:
         return ""
     launch = verdict.launch or 0.0
     if ms < LAUNCH_BOUND and launch > 0.5:
-        return (
-            f"Launch-bound: {launch:.0%} of the {ms * 1e3:.3g} us are launches and gaps; only fewer kernels would help."
-        )
+        one = sum(k["launches"] for k in verdict.kernels) <= 1
+        rest = "with one kernel little is left to gain" if one else "only fewer kernels would help"
+        return f"Launch-bound: {launch:.0%} of the {ms * 1e3:.3g} us are launches and gaps; {rest}."
     largest = max((k for k in verdict.kernels if not k["own"]), key=lambda k: k["share"], default=None)
     if largest and largest["share"] > 0.3:
         return f"The most time that is left to the library: {largest['name'][:60]}, {largest['share']:.0%}."

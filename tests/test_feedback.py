@@ -164,6 +164,7 @@ def test_the_bottleneck_in_one_line():
     assert hint(with_roof(kernels=half)) == "The most time that is left to the library: gemm, 50%."
     text = hint(with_roof(kernels=half, kernel_ms=0.012, launch=0.75))
     assert text == "Launch-bound: 75% of the 12 us are launches and gaps; only fewer kernels would help."
+    assert hint(with_roof(kernel_ms=0.012, launch=0.75)).endswith("with one kernel little is left to gain.")
     assert not hint(with_roof(kernel_ms=0.012, launch=0.4)).startswith("Launch") and "Launch" not in hint(
         with_roof(launch=0.9)
     )
