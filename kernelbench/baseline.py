@@ -65,6 +65,7 @@ class Baseline:
             with self.referee.use_gpu():
                 reference.passes = reference.control(self.options.draws, self.options.tolerance)
                 reference.work = traffic(reference), flops
+            self.referee.tidy()
             reference.timing = {"ms": middle(samples), "samples": samples, "rows": rows}
 
     def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:

@@ -161,6 +161,8 @@ class Referee:
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
+        # torch imports 900 modules for the first operator on its meta device (reference.py): meanwhile, as the zygote does its own
+        threading.Thread(target=lambda: torch.ones(1, device="meta") * 2, daemon=True).start()
         self.zygote, self.arenas, self.baseline = Zygote(device), [], Baseline(self)
         free = (
             torch.cuda.mem_get_info()[0]
@@ -262,7 +264,7 @@ class Referee:
                     self._judge(verdict, reference, code, folder)
                 finally:
                     verdict.memory = dict(zip(("weights", "inputs", "outputs"), reference.sizes))
-                    self._tidy()
+                    self.tidy()
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
         except Stop as stop:
@@ -305,7 +307,7 @@ class Referee:
     def _weights(self) -> int:
         return sum(reference.sizes[0] for reference in self.references.values())
 
-    def _tidy(self):
+    def tidy(self):
         """What a large task leaves in torch's hands is wanted by the contestants of the next one."""
         if (
             self.device == "cuda"
