@@ -47,8 +47,10 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from multiprocessing.connection import Connection
 connection = Connection(int(sys.argv[2]))
+from kernelbench.process import Zygote
+zygote = Zygote(sys.argv[3])  # both of them import torch for seconds
 from kernelbench.judge import serve
-serve(connection, *connection.recv())
+serve(connection, zygote, *connection.recv())
 """
 
 
@@ -230,7 +232,8 @@ class _Seat(threading.Thread):
             visible = os.environ.get("CUDA_VISIBLE_DEVICES")
             env["CUDA_VISIBLE_DEVICES"] = visible.split(",")[self.gpu] if visible else str(self.gpu)
         self.folder = env["TMPDIR"] = tempfile.mkdtemp(prefix="drkernel-")  # where the referee makes its own
-        command = [sys.executable, "-c", BOOT, str(Path(__file__).resolve().parent), str(theirs.fileno())]
+        root = str(Path(__file__).resolve().parent)
+        command = [sys.executable, "-c", BOOT, root, str(theirs.fileno()), self.setup[0]]
         self.process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL, start_new_session=True
         )

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
 
 import torch
@@ -27,7 +28,7 @@ from kernelbench import load_tasks
 from kernelbench.judge import Verdict
 from model import load_config, load_policy, parameter_count
 from packed import INPUT
-from processes import LOCAL_WORLD, RANK, WORLD, all_reduce, join, leave, own_gpu, say
+from processes import LOCAL_WORLD, RANK, WORLD, Stop, all_reduce, join, leave, own_gpu, say
 from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
 
@@ -190,8 +191,8 @@ class Dice:
     def __init__(self, seed: int):
         self.rng = random.Random(seed)
 
-    def evaluate(self, jobs, progress=False) -> list[Verdict]:
-        return [self.roll() for _ in jobs]
+    def as_completed(self, jobs):
+        return enumerate([self.roll() for _ in jobs])
 
     def roll(self) -> Verdict:
         if self.rng.random() < 0.5:
@@ -227,7 +228,13 @@ class Step:
         argv += "--random-init --mrs-band inf --mrs-veto 0 --seed 0 --micro-tokens".split() + [str(self.context)]
         args = train.parse([*argv, *(["--offload"] if self.offload else [])])
         args, fits = or_sentence(lambda: plan.of_run(args))
-        run = train.load(args, Dice(RANK), device, None, fits)
+        with Stop() as stop:
+            unwatched = SimpleNamespace(beat=lambda *_: None, stop=stop)
+            self.steps(train.load(args, Dice(RANK), device, None, unwatched, fits))
+        leave()
+
+    def steps(self, run: train.Run):
+        args, fits = run.args, run.fits
         tasks = load_tasks(*args.tasks, device=self.device, seed=args.seed)
         for step in (1, 2):  # the first compiles and makes the moments
             begin = time.perf_counter()
@@ -241,7 +248,6 @@ class Step:
             say(f"step {step}: {line['policy/rows']:.0f} rows, |g| {line['policy/grad_norm']:.3g}; {laps}")
             if fits:
                 say(plan.check_peak(fits))
-        leave()
 
 
 def or_sentence(make):

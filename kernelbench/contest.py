@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import torch
 
+from kernelbench.channel import BadMessage
 from kernelbench.compare import apart, finite, mismatch, same, structure
 from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import HALF, WIDER, Reference, nbytes
-from kernelbench.wire import BadMessage, Opened, Shared, dense, flatten, references, unflatten
+from kernelbench.wire import Opened, Shared, dense, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
 PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once

@@ -32,11 +32,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
+from kernelbench.channel import Channel, Closed
 from kernelbench.launches import Launches, watch
 from kernelbench.reference import cast_model, perturb
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
-from kernelbench.wire import Channel, Closed, Opened, Shared, export, flatten, kept, leaves, unflatten
+from kernelbench.wire import Opened, Shared, export, flatten, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The contestant

@@ -144,7 +144,7 @@ def table(rows: list, own: set[str] = frozenset()) -> list[dict]:
 class Referee:
     """Judges kernels on one device ("cpu" or "cuda": the first visible GPU). `judge` may be called from many threads at once."""
 
-    def __init__(self, device: str, key: bytes, options: Options):
+    def __init__(self, device: str, key: bytes, options: Options, zygote: Zygote | None = None):
         self.device, self.key, self.options = device, key, options
         self.turnstile, self.lock, self.fastest = Turnstile(), threading.Lock(), math.inf
         self.simulated, self.watch = device == "cpu", None
@@ -163,7 +163,7 @@ class Referee:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
         # torch imports 900 modules for the first operator on its meta device (reference.py): meanwhile, as the zygote does its own
         threading.Thread(target=lambda: torch.ones(1, device="meta") * 2, daemon=True).start()
-        self.zygote, self.arenas, self.baseline = Zygote(device), [], Baseline(self)
+        self.zygote, self.arenas, self.baseline = (zygote or Zygote(device)).ready(), [], Baseline(self)
         free = (
             torch.cuda.mem_get_info()[0]
             if device == "cuda"
@@ -245,7 +245,7 @@ class Referee:
         with self.lock:
             if self.zygote.dead:
                 self.zygote.close()
-                self.zygote = Zygote(self.device)
+                self.zygote = Zygote(self.device).ready()
 
     def judge(self, task: Task, code: str | None, again: bool = True) -> Verdict:
         """The verdict on `code` as a solution of `task`. Never raises for what the candidate does."""
@@ -447,12 +447,12 @@ class Referee:
         verdict.reference_kernels = table(reference_rows)
 
 
-def serve(connection, device: str, key: bytes, options: Options, workers: int):
+def serve(connection, zygote: Zygote, device: str, key: bytes, options: Options, workers: int):
     """The referee's process: (number, task, code) in, (number, verdict) out, `workers` contestants at a time. Ends with the connection."""
     torch.set_num_threads(1 if device == "cpu" else 4)
     sys.setswitchinterval(1e-4)  # the thread whose clock runs should not wait for the others
     try:
-        referee = Referee(device, key, options)
+        referee = Referee(device, key, options, zygote)
     except (Fault, RuntimeError) as error:
         connection.send(("failed", f"{error}"))
         return

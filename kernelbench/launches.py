@@ -95,9 +95,14 @@ class Launches:
         return {"launches": counts, "copies": sorted({kernel for kernel, _ in self.trail} - working)}
 
 
+def _home(t: torch.Tensor) -> torch.device:
+    """Where t lies, whatever its `device` says where a GPU is simulated."""
+    return t.untyped_storage().device
+
+
 def _kept(t: torch.Tensor) -> torch.Tensor:
     """What t holds now; of a large tensor in the host's memory, or one value for all, where it is full of it, as poisoned memory is."""
-    if t.nbytes <= LARGE[t.device.type]:
+    if t.nbytes <= LARGE[_home(t).type]:
         return t.clone()
     first = t[(0,) * t.dim()].clone().expand_as(t)
     return first if all(_equal(*parts).all() for parts in _parts(t, first)) else t.to("cpu", copy=True)
@@ -108,11 +113,11 @@ def _parts(t: torch.Tensor, *others: torch.Tensor):
     flat = []
     for x in (t, *others):
         if x.stride() == t.stride() and dense(t):
-            flat.append(x.as_strided((t.numel(),), (1,)).split(CHUNK[t.device.type]))
+            flat.append(x.as_strided((t.numel(),), (1,)).split(CHUNK[_home(t).type]))
         elif not any(x.stride()) and x.numel() and dense(t):  # one value
-            flat.append(x.as_strided((t.numel(),), (0,)).split(CHUNK[t.device.type]))
+            flat.append(x.as_strided((t.numel(),), (0,)).split(CHUNK[_home(t).type]))
     for parts in zip(*flat) if len(flat) == 1 + len(others) else [(t, *others)]:
-        yield tuple(x.to(t.device) for x in parts)
+        yield tuple(x.to(_home(t)) for x in parts)
 
 
 def _equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -130,7 +135,7 @@ def _near(t: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
 
 def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
     """Whether all that was written to t stands at the same places of `source`, or in the same order where it has no more than that."""
-    if t.nbytes > LARGE[t.device.type]:
+    if t.nbytes > LARGE[_home(t).type]:
         if t.numel() != source.numel() or t.dtype != source.dtype:
             return False
         source = source.reshape(-1).view_as(t) if source.shape != t.shape or source.stride() != t.stride() else source
@@ -145,8 +150,8 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether flat a would pass for b, whatever its dtype."""
     if a.numel() != b.numel():
         return False
-    for x, y in zip(a.split(CHUNK[a.device.type]), b.split(CHUNK[a.device.type])):
-        y = y.to(x.device)
+    for x, y in zip(a.split(CHUNK[_home(a).type]), b.split(CHUNK[_home(a).type])):
+        y = y.to(_home(x))
         good = _equal(x, y)
         if y.is_floating_point() and not good.all():
             scale = y.abs().nan_to_num(0, 0, 0)
@@ -160,11 +165,11 @@ def _noise(t: torch.Tensor) -> torch.Tensor:
     if t.dtype.is_floating_point:
         # finite, of either sign, from tame to very large: nothing cancels it by accident
         top = min(6.0, math.log10(torch.finfo(t.dtype).max) - 0.5)
-        size = 10 ** torch.empty(t.shape, device=t.device).uniform_(1, top)
-        return (torch.randn(t.shape, device=t.device).sign() * size).to(t.dtype)
+        size = 10 ** torch.empty(t.shape, device=_home(t)).uniform_(1, top)
+        return (torch.randn(t.shape, device=_home(t)).sign() * size).to(t.dtype)
     if t.dtype == torch.bool:
         return ~t
-    return torch.randint(0, 100, t.shape, device=t.device).to(t.dtype)
+    return torch.randint(0, 100, t.shape, device=_home(t)).to(t.dtype)
 
 
 class watch:

@@ -1,4 +1,4 @@
-"""The referee's side of the processes that run candidates: the zygote, its forks, and who may use the GPU when."""
+"""The referee's side of the processes that run candidates: the zygote, its forks, and who may use the GPU when. Imports no torch."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import sys
 import threading
 
 from kernelbench import sandbox
-from kernelbench.wire import BadMessage, Channel, Closed
+from kernelbench.channel import BadMessage, Channel, Closed
 
 
 class Stop(Exception):
@@ -46,11 +46,15 @@ class Zygote:
         )
         theirs.close()
         self.control, self.lock, self.exits, self.jobs, self.dead = Channel(ours), threading.Lock(), {}, 0, False
+
+    def ready(self) -> "Zygote":
+        """Itself, once it can fork: it imports for seconds. Fault where it did not start."""
         try:
             self.control.recv(timeout=300)
         except (Closed, TimeoutError) as error:
             raise Fault(f"the process that runs kernels did not start: {error}") from error
         threading.Thread(target=self._listen, daemon=True).start()
+        return self
 
     def _listen(self):
         try:

@@ -17,7 +17,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from kernelbench import interpret, launches, simulate, wire
+from kernelbench import channel, interpret, launches, simulate, wire
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -49,7 +49,8 @@ def seal(*places):
     ]
     places += [
         wire,
-        wire.Channel,
+        channel,
+        channel.Channel,
         wire.Opened,
         wire.Shared,
         interpret,

@@ -6,8 +6,8 @@ import types
 
 import pytest
 
+from kernelbench.channel import Channel
 from kernelbench.process import Died, Exit, Process, Room, Stop, Turnstile
-from kernelbench.wire import Channel
 
 
 @pytest.fixture

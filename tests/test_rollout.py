@@ -199,13 +199,13 @@ def test_seconds_of_judging_count_once_where_calls_overlap(monkeypatch):
     monkeypatch.setattr(logbook.time, "perf_counter", lambda: now[0])
 
     class Waiting:
-        def evaluate(self, jobs, progress):
+        def as_completed(self, jobs):
             if jobs:
                 number = int(jobs[0].code)
                 inside[number].set(), leave[number].wait(30)
             else:
                 now[0] += 1
-            return jobs
+            return enumerate(jobs)
 
     timed, threads = logbook.TimedGym(Waiting()), []
     for number, at in enumerate((1.0, 2.0)):

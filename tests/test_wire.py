@@ -8,11 +8,8 @@ import types
 import pytest
 import torch
 
+from kernelbench.channel import MAX_MESSAGE, BadMessage, Channel, Closed
 from kernelbench.wire import (
-    MAX_MESSAGE,
-    BadMessage,
-    Channel,
-    Closed,
     Opened,
     Shared,
     dense,
