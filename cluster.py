@@ -99,7 +99,7 @@ class RaySeat(threading.Thread):
                 self._drive(flying)
             except (Exception, SystemExit) as error:  # noqa: BLE001 Ray has many, and every job must get its verdict
                 lost = not isinstance(error, self.ray.exceptions.RayTaskError)  # else no referee starts there
-                failures = 0 if lost and up else failures + 1
+                failures = 0 if lost else failures + 1
                 reason = str(getattr(error, "cause", None) or error).strip().rpartition("\n")[2] or type(error).__name__
                 with self.gym.ready:
                     for ticket in () if self.stopped else flying.values():
@@ -107,6 +107,8 @@ class RaySeat(threading.Thread):
                     if not flying or not lost:
                         self.broken = reason
                     self.gym.ready.notify_all()
+                    if not up:  # Ray may not know yet that a node is gone, and choose it again
+                        self.gym.ready.wait_for(lambda: self.stopped, timeout=1.0)
             finally:
                 with contextlib.suppress(Exception, SystemExit):
                     if up and self.stopped:
@@ -121,7 +123,7 @@ class RaySeat(threading.Thread):
         self.actor = self.ray.remote(Judge).options(**options, **self.needs).remote(*self.setup)
         answer = self.actor.here.remote()
         while not self.stopped and not self.ray.wait([answer], timeout=0.2)[0]:
-            if time.monotonic() - began > PATIENCE and not self.broken:
+            if time.monotonic() - began > PATIENCE:
                 self.broken = f"Ray started no actor within {PATIENCE:.0f} s; `ray status` says what it lacks"
         if not self.stopped:
             self.ray.get(answer)

@@ -189,7 +189,7 @@ class Gym:
         """Back into the queue with a job in flight; or, if what judged it was lost for the second time, gym_error. Under `ready`."""
         ticket.tries += lost
         if ticket.tries < 2:
-            self.retried += lost
+            self.retried += 1
             self.queue.appendleft(ticket)
         else:
             ticket.done.append((ticket, Verdict(message=f"the referee died while judging this kernel: {reason}")))
