@@ -9,8 +9,6 @@ max in ms, num_trials, hardware, device (and median, which KernelBench does not 
 unless asked otherwise, as when kernels are judged.
 """
 
-import json
-import os
 import statistics
 import sys
 from dataclasses import dataclass
@@ -57,13 +55,6 @@ def baseline_file(found: dict[str, dict], hardware: str, device: str) -> dict:
     return levels
 
 
-def write(path: Path, data: dict):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(data, indent=4) + "\n")
-    os.replace(draft, path)
-
-
 def main(args: Args) -> int:
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     folder = times.home()
@@ -87,8 +78,14 @@ def main(args: Args) -> int:
                     speedups.append(verdict.speedup)
                 else:
                     failed[name] = f"{verdict.status}: {verdict.message.partition(chr(10))[0][:160]}"
-                write(args.out, baseline_file(found, hardware, f"{device}:{gpu}" if device == "cuda" else device))
-            write(args.out, baseline_file(found, hardware, f"{device}:{gpu}" if device == "cuda" else device))
+                times.write(
+                    args.out,
+                    baseline_file(found, hardware, f"{device}:{gpu}" if device == "cuda" else device),
+                    indent=4,
+                )
+            times.write(
+                args.out, baseline_file(found, hardware, f"{device}:{gpu}" if device == "cuda" else device), indent=4
+            )
     except (TaskError, GymError) as error:
         print(f"baselines.py: {error}", file=sys.stderr)
         return 2

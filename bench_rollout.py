@@ -5,11 +5,8 @@ its FLOPs over 60 % of `--peak`. Random weights: nearly every answer runs to its
 """
 
 import itertools
-import json
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -17,10 +14,12 @@ from transformers import AttentionInterface, GenerationConfig
 
 import attention
 import rewards
-from engine import PREFILL, WINDOW, Engine, Request, head_size, supports
+from engine import PREFILL, WINDOW, Engine, Request, supports
 from kernelbench import Task
 from kernelbench.judge import Verdict
+from mfu import between, on_gpu, trace_of
 from model import load_policy, token_logprobs
+from packed import head_size
 from rollout import rollout
 
 
@@ -202,12 +201,7 @@ class Rollout:
             with torch.profiler.profile(activities=kinds) as profile:
                 engine.generate(requests, 0)
                 wait(self.device)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "trace.json")
-            profile.export_chrome_trace(str(path))
-            events = json.loads(path.read_text())["traceEvents"]
-        busy = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
-        print_gaps(sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in busy))
+        print_gaps(on_gpu(trace_of(profile)))
 
     def three_turns(self) -> None:
         """Prompts x samples through rollout(), with a gym that answers at once."""
@@ -342,13 +336,8 @@ def key_value_bytes(model) -> int:
 
 def print_gaps(busy: list[tuple[float, float, str]], least: float = 10.0) -> None:
     """busy: (start, end, name) of what ran on the GPU, in us, sorted."""
-    gaps, end, before = [], busy[0][1], busy[0][2]
-    for start, stop, name in busy[1:]:
-        if start - end >= least:
-            gaps.append((start - end, before, name))
-        if stop > end:
-            end, before = stop, name
-    whole, idle = end - busy[0][0], sum(gap for gap, *_ in gaps)
+    gaps = [(length, last, then) for length, _, last, then in between(busy) if length >= least]
+    whole, idle = max(end for _, end, _ in busy) - busy[0][0], sum(gap for gap, *_ in gaps)
     print(
         f"idle: {idle / 1e3:.2f} of {whole / 1e3:.2f} ms ({idle / whole:.1%}) in {len(gaps)} gaps of {least:.0f} us or more"
     )

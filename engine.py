@@ -26,6 +26,7 @@ from transformers import PreTrainedModel
 import attention
 from attention import Step
 from model import ModelError
+from packed import head_size
 
 PAGE = 256 if attention.FLASH_ATTN else 64  # tokens; flash-attn knows pages of 256
 WINDOW = 8  # steps between two looks of the host
@@ -52,10 +53,6 @@ class Running:
     pages: list[int]
     length: int
     flying: int = 0
-
-
-def head_size(config) -> int:
-    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def supports(model: PreTrainedModel) -> bool:

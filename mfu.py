@@ -45,21 +45,39 @@ class Gap:
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 
 
+def between(busy: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str, str]]:
+    """busy: (start, end, name), sorted. The times in which none of them ran: (length, start, what ran last, what ran next)."""
+    found, (_, end, last) = [], busy[0]
+    for start, stop, name in busy:
+        if start > end:
+            found.append((start - end, end, last, name))
+        if stop > end:
+            end, last = stop, name
+    return found
+
+
+def trace_of(prof: profile) -> list[dict]:
+    """The events of the profiler's chrome trace."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        prof.export_chrome_trace(str(path))
+        return json.loads(path.read_text())["traceEvents"]
+
+
+def on_gpu(events: Sequence[dict]) -> list[tuple[float, float, str]]:
+    """(start, end, name) of the kernels, copies and memsets among them, in us, sorted."""
+    busy = [e for e in events if e.get("ph") == "X" and "dur" in e and e.get("cat") in ON_GPU]
+    return sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in busy)
+
+
 def idle_gaps(events: Sequence[dict], n: int = 3) -> tuple[float, list[Gap]]:
     """The idle share of a chrome trace's span on the GPU, and its n longest gaps. Streams count together."""
     timed = [e for e in events if e.get("ph") == "X" and "dur" in e]
-    busy = sorted((e for e in timed if e.get("cat") in ON_GPU), key=lambda e: e["ts"])
-    if not busy:
+    if not (busy := on_gpu(timed)):
         return 0.0, []
     cpu = [e for e in timed if e.get("cat") in ("cpu_op", "cuda_runtime", "cuda_driver", "user_annotation")]
-    found, last = [], busy[0]
-    for event in busy:
-        end = last["ts"] + last["dur"]
-        if event["ts"] > end:
-            found.append((event["ts"] - end, end, last["name"], event["name"]))
-        if event["ts"] + event["dur"] > end:
-            last = event
-    span = last["ts"] + last["dur"] - busy[0]["ts"]
+    found = between(busy)
+    span = max(end for _, end, _ in busy) - busy[0][0]
     gaps = []
     for length, start, after, before in sorted(found, reverse=True)[:n]:
         middle = start + length / 2
@@ -179,10 +197,7 @@ class Train:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
             micro_batch(), micro_batch()
             torch.cuda.synchronize()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "trace.json"
-            prof.export_chrome_trace(str(path))
-            return idle_gaps(json.loads(path.read_text())["traceEvents"])
+        return idle_gaps(trace_of(prof))
 
 
 class Dice:

@@ -152,6 +152,10 @@ def _cudnn_is_faster() -> bool:
     return torch.cuda.get_device_capability()[0] in (9, 10) and (torch.backends.cudnn.version() or 0) > 91_500
 
 
+def head_size(config) -> int:
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
 def _how(lengths: Sequence[int], cuda: bool, head_dim: int) -> list[int]:
     """[L, whether to attend on the padded grid]."""
     longest = max(lengths)
@@ -251,8 +255,7 @@ def score(
     ends = counts.cumsum(0)
     cu = F.pad(ends, (1, 0)).int()  # (N+1,)
     positions = torch.arange(tokens, device=device) - (ends - counts).repeat_interleave(counts, output_size=tokens)
-    head_dim = getattr(model.config, "head_dim", None) or model.config.hidden_size // model.config.num_attention_heads
-    how = torch.tensor(_how(lengths, ids.is_cuda, head_dim))
+    how = torch.tensor(_how(lengths, ids.is_cuda, head_size(model.config)))
     if ids.is_cuda:
         torch._dynamo.mark_dynamic(cu, 0)
     spare = max(0, pad_to - tokens)

@@ -21,7 +21,7 @@ from torch.distributed import ReduceOp
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from model import ModelError, load_config, preset_of, resolve
-from packed import ATTENTION, INPUT, LOGITS_AT_ONCE, PRODUCTS, layers_of
+from packed import ATTENTION, INPUT, LOGITS_AT_ONCE, PRODUCTS, head_size, layers_of
 from processes import LOCAL_WORLD, WORLD, all_reduce, say
 
 GIB = 2**30
@@ -80,7 +80,7 @@ def shape_of(config: PreTrainedConfig) -> Shape:
         intermediate=config.intermediate_size,
         heads=config.num_attention_heads,
         kv_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
-        head_dim=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
+        head_dim=head_size(config),
         vocabulary=config.vocab_size,
         tied=model.get_output_embeddings().weight is model.get_input_embeddings().weight,
         parameters=sum(p.numel() for p in model.parameters()),

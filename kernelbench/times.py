@@ -47,11 +47,14 @@ def load(folder: str | Path, facts: dict) -> dict | None:
 
 
 def save(folder: str | Path, facts: dict, task: Task, ms: dict):
-    """Atomically: readers and other writers see the old file or the new one."""
-    path = _path(folder, facts)
+    write(_path(folder, facts), {"about": facts, "name": task.name, "when": time.time(), "ms": ms}, indent=1)
+
+
+def write(path: Path, data: dict, indent: int):
+    """JSON, atomically: readers and other writers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{secrets.token_hex(4)}")
-    draft.write_text(json.dumps({"about": facts, "name": task.name, "when": time.time(), "ms": ms}, indent=1) + "\n")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft.write_text(json.dumps(data, indent=indent) + "\n")
     os.replace(draft, path)
 
 
