@@ -16,6 +16,7 @@ from kernelbench.reference import HALF, WIDER, Reference, nbytes
 from kernelbench.wire import Opened, Shared, dense, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
+JITTER = 0.2  # ms at most by which a block's messages may be late unnoticed
 PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once
 
 
@@ -30,6 +31,7 @@ class Contest:
             file.write(code)
         self.opened, self.fresh, self.lost, self.clock_runs, self.drawn = Opened(self.device), True, False, 0, 0
         self.seen: list[dict] = []  # the GPU's state after each timed block
+        self.cpu: dict[int, float] = {}  # ms for which the last block of so many forwards kept its CPU busy
         self.calibrates = False  # what a block takes beyond its events is settled by this one
         self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
 
@@ -201,12 +203,13 @@ class Contest:
         """What the contestant's events say of one forward, in ms, by block, as far as the referee's own clock confirms it.
 
         The clock starts before the inputs of a block of forwards are where the contestant can see them, and stops with the message that
-        commits all outputs, some of which are taken and checked at once. What a block takes beyond its events (filling in the inputs, the
-        messages, the head start of the CPU) is known from the reference, timed in the same way in a process of its own. A block whose
-        events leave more unexplained than 3 % or 2 us a forward is not believed; where no more than half of the blocks are, and more blocks
-        do not help, the referee's clock is the figure, and events that are far from it are a hack. Blocks that disagree by more than 1 %
-        are repeated too, up to three times as many."""
-        plan = self._plan(reference)
+        commits all outputs, some of which are taken and checked at once. What a block takes beyond its events and the head start of its CPU
+        (filling in the inputs, the messages) is known from the reference, timed in the same way in a process of its own. A block is
+        believed where its events leave no more unexplained than 3 % or 2 us a forward, or than the reference's own blocks did. Messages
+        come late, never early: so one such block speaks for those that agree with it (1 %). A block whose CPU fell behind the GPU does not
+        count. Where too few are left or they disagree, more blocks are timed, up to three times as many; where that does not help, the
+        referee's clock is the figure, and events that are far from it are a hack."""
+        plan, trusted = self._plan(reference), self.entry == "Model"
         blocks, wanted = [], max(self.options.blocks, -(-8 // plan.calls))
         for _ in range(3):
             with self.referee.use_gpu():
@@ -218,29 +221,33 @@ class Contest:
             with self.referee.use_gpu():
                 for block in blocks[-wanted:]:
                     self._check(reference, block)
-            own = min(b.wall - sum(b.events) for b in blocks)
-            overhead = own if self.entry == "Model" else plan.overhead
-            good = [b for b in blocks if b.unexplained(overhead) <= max(0.03 * statistics.mean(b.events), 0.002)]
-            if 2 * len(good) > len(blocks) and agree([b.samples() for b in good]):
+            extra = [b.wall - b.ahead - b.filling - sum(b.events) for b in blocks]
+            if self.calibrates:
+                plan.overhead, plan.jitter = min(extra), min(statistics.median(extra) - min(extra), JITTER)
+            elif trusted:
+                plan.overhead = min(*extra, plan.overhead)
+            prompt = [b for b in blocks if b.busy <= b.ahead] or blocks
+            good = [b for b in prompt if trusted or b.believed(plan)]
+            good = prompt if good and agree([b.samples() for b in prompt]) else good
+            if 2 * len(good) >= wanted and agree([b.samples() for b in good]):
                 break
-        if self.entry == "Model":
-            plan.overhead = own if self.calibrates else min(own, plan.overhead)
-        if not good or 2 * len(good) <= len(blocks):
-            slow = min(b.unexplained(overhead) for b in blocks)
+        if 2 * len(good) < wanted and not trusted:
+            slow = min(b.unexplained(plan) for b in blocks)
             said = statistics.mean(e for b in blocks for e in b.events)
             if slow > max(0.25 * said, 0.010):
                 text = f"its events say {said * 1e3:.1f} us a forward, the referee's clock {(said + slow) * 1e3:.1f} us"
                 raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
-            return [[e + slow for e in b.events] for b in blocks]
+            return [[e + max(slow, 0.0) for e in b.events] for b in blocks]
         return [b.samples() for b in good]
 
     def _plan(self, reference: Reference) -> "Plan":
         """How this task's forwards are timed: settled when the reference is, and the same for all its candidates. Where the inputs of all
-        blocks fit into a fourth of the memory for it, they are made before the GPU is the contestant's alone; else block by block."""
+        blocks fit into the memory for it, they are made before the GPU is the contestant's alone; else block by block."""
         if reference.plan is None:
-            most = self.referee.block / max(nbytes(reference.like), 1)
-            ahead = int(most / 4 / (self.options.blocks + 3))
-            reference.plan = Plan(min(64, ahead if ahead >= 2 else max(1, int(most))), *reference.like, ahead >= 2)
+            most, calls = self.referee.block, self.options.calls
+            ahead = int(2 * most / max(reference.timed(self.options.blocks), 1))
+            at_once = max(1, int(most / max(nbytes(reference.like), 1)))
+            reference.plan = Plan(min(calls, ahead if ahead >= 2 else at_once), *reference.like, ahead >= 2)
         return reference.plan
 
     def _draws(self, reference: Reference, number: int) -> list[tuple]:
@@ -279,6 +286,7 @@ class Contest:
                 cold = False
             else:
                 blocks.append(block)
+        self.seen.append(self.referee.state())
         return blocks
 
     def _block(self, reference: Reference, plan: "Plan", draws: list) -> "Block":
@@ -286,29 +294,32 @@ class Contest:
         seed = reference.number("call", "timed", self.folder, self.clock_runs) % 2**30
         tensors, names = [], [name for name, _ in draws]
         trees = [flatten(inputs, tensors, exact=True) for _, inputs in draws]
-        message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": 0.2 * len(draws)}
+        ahead = self.referee.head_start(self.cpu, len(draws))
+        message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": int(ahead * self.referee.rate)}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
-        self.process.ask({"do": "settle"}, timeout=self.options.call_s)
+        self.process.ask({"do": "settle", "calls": len(draws)}, timeout=self.options.call_s)
         begin = time.perf_counter()
         self.arena.refill(tensors)
         self.referee.flush()
         reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
         wall = self.process.channel.arrived - begin
-        picks = sorted(random.SystemRandom().sample(range(len(names)), min(3, len(names))))
+        picks = sorted(random.SystemRandom().sample(range(len(names)), min(2, len(names))))
         try:
             outputs = [
                 (tree, [Held(t, plan.ahead) for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)
             ]
         except BadMessage as error:
             raise Stop("wrong", f"In a timed call {error}") from None
-        events = self.process.more(self.options.call_s).get("ms")
+        claimed = self.process.more(self.options.call_s)
+        events, busy = claimed.get("ms"), positive(claimed.get("busy"))
+        self.cpu[len(draws)] = busy
+        filling = self.referee.filling(sum(t.nbytes for t in tensors))
         draws.clear()
         if not isinstance(events, list) or len(events) != len(names):
             raise Stop("hack", "The candidate's process sent no times.", "protocol")
-        self.seen.append(self.referee.state())
         checks = [(names[i], seed + i, output) for i, output in zip(picks, outputs)]
-        return Block(1e3 * wall, [positive(e) for e in events], checks)
+        return Block(1e3 * wall, [positive(e) for e in events], checks, ahead, busy, filling)
 
     def _check(self, reference: Reference, block: "Block"):
         if self.entry == "Model" and not self.calibrates:  # was checked when it was timed first
@@ -349,26 +360,35 @@ class Contest:
 @dataclass
 class Plan:
     """How a task's forwards are timed: `calls` a block, on inputs like `given`, outputs like `like` (on the meta device); ahead: the inputs of
-    all blocks are made before; `overhead`: ms that a block takes beyond its events, None until the reference is timed."""
+    all blocks are made before; `overhead`: ms that a block takes beyond its events, `jitter`: that it may take beyond that (known once the
+    reference is timed)."""
 
     calls: int
     given: list
     like: list[torch.Tensor]
     ahead: bool = True
-    overhead: float | None = None
+    overhead: float = 0.0
+    jitter: float = 0.0
 
 
 @dataclass
 class Block:
-    """A block of timed forwards: `wall` ms by the referee's clock, `events` ms of each forward as the contestant says, outputs to be checked."""
+    """A block of timed forwards: `wall` ms by the referee's clock, `events` ms of each forward as the contestant says, outputs to be checked,
+    `ahead` ms for which the GPU waited for the CPU, `busy` ms that the CPU then took (says the contestant), `filling` ms for the inputs."""
 
     wall: float
     events: list[float]
     checks: list[tuple]
+    ahead: float = 0.0
+    busy: float = 0.0
+    filling: float = 0.0
 
-    def unexplained(self, overhead: float) -> float:
-        """ms per forward that the events do not account for."""
-        return (self.wall - sum(self.events) - overhead) / len(self.events)
+    def unexplained(self, plan: Plan) -> float:
+        """ms per forward that nothing accounts for."""
+        return (self.wall - self.ahead - self.filling - sum(self.events) - plan.overhead) / len(self.events)
+
+    def believed(self, plan: Plan) -> bool:
+        return self.unexplained(plan) <= max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))
 
     def samples(self) -> list[float]:
         """The events; their mean, which the clock has confirmed, where a few of them carry most of the time."""

@@ -34,7 +34,7 @@ from triton.compiler import ASTSource
 from kernelbench import sandbox, simulate
 from kernelbench.channel import Channel, Closed
 from kernelbench.launches import Launches, watch
-from kernelbench.reference import cast_model, perturb
+from kernelbench.reference import cast_model, perturb, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
 from kernelbench.wire import Opened, Shared, export, flatten, kept, leaves, unflatten
@@ -84,7 +84,7 @@ class Contestant:
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
         self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
-        self.streams = []
+        self.streams, self.marks = [], []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
@@ -180,7 +180,7 @@ class Contestant:
         """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
         inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         self.launches.begin(message.get("mode", "count"), message.get("kernel"), inputs, self.model)
-        torch.manual_seed(message["seed"])
+        seed_torch(message["seed"])
         reply, tensors, self.last = {}, [], []
         with contextlib.ExitStack() as stack:
             if not self.config["any_code"]:
@@ -218,7 +218,10 @@ class Contestant:
         return {}, []
 
     def do_settle(self, message, fds):
-        """Right before the clock starts: the GPU has nothing to do, and no destructor is due."""
+        """Right before the clock starts: the GPU has nothing to do, no destructor is due, the events of a block are there."""
+        self.marks += [self._mark() for _ in range(message["calls"] + 1 - len(self.marks))]
+        for mark in self.marks:  # the first record makes an event
+            mark.record()
         gc.collect()
         gc.disable()
         if self.device == "cuda":
@@ -227,23 +230,25 @@ class Contestant:
 
     def do_block(self, message, fds):
         """`calls` forwards over as many fresh inputs. All outputs are committed by the message that stops the referee's clock; what the
-        events say, in ms per forward from the end of the one before, comes after it. Outputs that lie in inputs, or in a buffer that is
-        used again, are copied within the time of their forward."""
-        calls = message.get("tree", self.timed)[: message["calls"]]
-        if "tree" in message:  # other numbers among the inputs
-            calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        marks = [self._mark() for _ in range(len(calls) + 1)]
-        trees, tensors = [], []
-        taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
+        events say, in ms per forward from the end of the one before, comes after it, with the ms that the CPU was busy: the GPU first waits
+        for `ahead` cycles, so that it need not wait for the CPU later. Outputs that lie in inputs, or in a buffer that is used again, are
+        copied within the time of their forward."""
+        began = time.perf_counter()
         if self.device == "cuda":
-            torch.cuda._sleep(int(message["ahead"] * 1e6))  # cycles: lets the CPU run ahead of the GPU
+            torch.cuda._sleep(message["ahead"])
             awake = torch.cuda.Event()
             awake.record()
             for stream in self.streams:  # nor may work on another stream begin before that
                 stream.wait_event(awake)
+        calls = message.get("tree", self.timed)[: message["calls"]]
+        if "tree" in message:  # other numbers among the inputs
+            calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
+        trees, tensors = [], []
+        taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
+        marks = self.marks[: len(calls) + 1]
         marks[0].record()
         for i, given in enumerate(calls):
-            torch.manual_seed(message["seed"] + i)
+            seed_torch(message["seed"] + i)
             first = len(tensors)
             trees.append(flatten(self.model(*given), tensors))
             mine = [t.untyped_storage().data_ptr() for t in tensors[first:]]
@@ -254,12 +259,13 @@ class Contestant:
             marks[i + 1].record()
         reply, out = self._outputs(trees, tensors, {})
         data = self.channel.packed(reply, out)
+        busy = time.perf_counter() - began
         if self.device == "cuda":
             torch.cuda.synchronize()
         self.channel.send_packed(data, out)
         for fd in out:
             os.close(fd)
-        return {"ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)]}, []
+        return {"ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)], "busy": 1e3 * busy}, []
 
     def _mark(self):
         return torch.cuda.Event(enable_timing=True) if self.device == "cuda" else Mark()

@@ -114,7 +114,9 @@ class Options:
     load_s: float = 60.0  # time-outs in seconds: importing the candidate (with the CUDA context),
     build_s: float = 120.0  # its first forward (compilation, autotuning),
     call_s: float = 30.0  # any other forward
-    blocks: int = 3  # timed blocks of up to 64 forwards
+    blocks: int = 3  # timed blocks,
+    calls: int = 32  # of up to so many forwards
+    fresh_s: float = 3.0  # a reference timed no longer ago is not timed again beside a candidate
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
     memory: float = 0.95  # share of the device's free memory that all evaluations together may take
     cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
@@ -211,6 +213,21 @@ class Referee:
         self.fastest = min(self.fastest, spent)
         return spent
 
+    @property
+    def rate(self) -> float:
+        """Cycles of the GPU's clock in a ms, 0 without one."""
+        return 2_000_000 / self.fastest if self.device == "cuda" else 0.0
+
+    def head_start(self, cpu: dict[int, float], calls: int) -> float:
+        """ms for which the GPU waits for the CPU before a block of `calls` forwards: a third more than the last such block needed."""
+        if self.device == "cpu":
+            return 0.0
+        return min(1.3 * cpu[calls] + 0.3 if calls in cpu else 2 + 0.4 * calls, 3 + 1.0 * calls)
+
+    def filling(self, nbytes: int) -> float:
+        """ms that it takes to fill so many bytes into the shared memory."""
+        return 2e3 * nbytes / self.peaks[0] if self.device == "cuda" else 0.0
+
     def state(self) -> dict:
         """The GPU just now, by NVML; stretch: how much longer than ever before a fixed number of cycles takes."""
         return (
@@ -301,7 +318,8 @@ class Referee:
 
     def _takes(self, reference: Reference) -> int:
         """Bytes that an evaluation takes on both sides together, timed forwards included."""
-        timed = 2 * min(self.block, 64 * sum(reference.sizes[1:])) if self.device == "cuda" else 0
+        timed = min(2 * self.block, self.options.calls * reference.timed(self.options.blocks))
+        timed = timed if self.device == "cuda" else 0
         return reference.need() + int(timed)
 
     def _weights(self) -> int:

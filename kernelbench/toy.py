@@ -205,13 +205,13 @@ def _draw(rng: random.Random) -> tuple[Step, ...]:
 
 
 def _sizes(rng: random.Random, steps: tuple[Step, ...], device: str) -> tuple[int, int]:
-    """(rows, cols): up to 32 by 500 for the interpreter, 16 to 67 MB for a GPU; 1 in 10 cols is a power of two."""
+    """(rows, cols): up to 32 by 500 for the interpreter, 12 to 34 MB for a GPU; 1 in 10 cols is a power of two."""
     regular = rng.random() < 0.1
     if device == "cpu":
         cols = rng.choice((128, 256)) if regular else rng.randint(100, 500)
         return rng.randint(8, 16 if steps[-1].name in ENDINGS else 32), cols
     cols = rng.choice((1024, 2048, 4096, 8192)) if regular else rng.randint(1000, 8192)
-    return max(2048, min(8192, rng.randint(4_000_000, 16_000_000) // cols)), cols
+    return max(1024, min(8192, rng.randint(3_000_000, 8_000_000) // cols)), cols
 
 
 def _source(steps: tuple[Step, ...], rows: int, cols: int) -> str:

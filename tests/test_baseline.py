@@ -21,7 +21,7 @@ FUSED = (KERNELS / "fused.py").read_text()
 
 @pytest.fixture(scope="module", params=DEVICES)
 def referee(request, tmp_path_factory):
-    options = Options(call_s=20, times=str(tmp_path_factory.mktemp("times")), residents=2, blocks=2, any_code=True)
+    options = Options(call_s=20, times=str(tmp_path_factory.mktemp("times")), residents=2, blocks=2, any_code=True, fresh_s=0)
     options = replace(options, memory_gib=1e-4) if request.param == "cpu" else options  # two forwards a block
     referee = Referee(request.param, b"key", options)
     referee.simulated = False
@@ -66,17 +66,29 @@ def test_the_reference_is_timed_again_for_every_candidate_when_that_is_dead(refe
         assert verdict.clock["stretch"] >= 1 and verdict.timing == "measured"
 
 
+def test_candidates_share_a_reference_that_was_timed_just_now(referee, events, monkeypatch):
+    task = Task("shared", f"{TASK.source}\n# shared\n")
+    monkeypatch.setattr(referee.baseline, "options", replace(referee.options, fresh_s=600))
+    first, second = (referee.judge(task, f"{FUSED}\n# {i}\n") for i in range(2))
+    assert first.reference_ms == second.reference_ms and first.kernel_ms != second.kernel_ms
+    assert [e[:2] for e in events].count(("clocked", "Model")) == 1
+    monkeypatch.undo()
+    assert referee.judge(task, f"{FUSED}\n# 2\n").reference_ms != first.reference_ms
+
+
 def test_a_lost_resident_is_replaced_and_blames_nobody(referee, events):
     assert referee.judge(TASK, FUSED + "\n# before\n").status == "correct"
     _, contest = referee.baseline.residents[TASK.key]
     referee.zygote.kill(contest.process.job)
     contest.process.zygote.exits[contest.process.job].event.wait(10)
     events.clear()
-    assert referee.judge(TASK, FUSED + "\n# after\n").status == "correct"
+    verdict = referee.judge(TASK, FUSED + "\n# after\n")
+    assert verdict.status == "correct", verdict.message
     assert [e[:2] for e in events].count(("__enter__", "Model")) == 1
     referee.zygote.process.kill()
     referee.zygote.process.wait()
-    assert referee.judge(TASK, FUSED + "\n# and again\n").status == "correct"
+    verdict = referee.judge(TASK, FUSED + "\n# and again\n")
+    assert verdict.status == "correct", verdict.message
 
 
 def test_the_longest_unused_residents_go(referee):
