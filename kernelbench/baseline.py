@@ -43,7 +43,7 @@ class Baseline:
             with contextlib.ExitStack() as stack:
                 contest, first = self._open(stack, reference)
                 reference.scratch = beyond(first.get("peak"), reference.sizes)
-                contest.warm_profiler()
+                contest.warm()
                 contest.calibrates = True
                 samples = contest.timing(reference, first)
                 contest.calibrates, reference.beside = False, (time.monotonic(), samples, contest.seen)

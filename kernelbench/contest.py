@@ -52,9 +52,10 @@ class Contest:
     def load(self):
         self.process.ask({"do": "load", "entry": self.entry}, timeout=self.options.load_s)
 
-    def warm_profiler(self):
+    def warm(self):
+        """What is slow the first time is done while nobody waits for the GPU."""
         if self.device == "cuda":
-            self.process.ask({"do": "warm_profiler"}, timeout=self.options.load_s)
+            self.process.ask({"do": "warm", "launches": self.entry == "ModelNew"}, timeout=self.options.load_s)
 
     def _show(self, tensors: list[torch.Tensor]):
         """Copies of `tensors` into the shared memory."""
@@ -211,13 +212,11 @@ class Contest:
         referee's clock is the figure, and events that are far from it are a hack."""
         plan, trusted = self._plan(reference), self.entry == "Model"
         blocks, wanted = [], max(self.options.blocks, -(-8 // plan.calls))
+        with self.referee.use_gpu():
+            self._prepare(plan)
         for _ in range(3):
-            with self.referee.use_gpu():
-                ahead = plan.calls * (wanted + 1) + 2 * (plan.calls > 2)
-                stock = self._draws(reference, ahead) if plan.ahead else []
-                self._prepare(plan)
             with self.referee.use_gpu(alone=True):
-                blocks += self._blocks(reference, plan, stock, wanted)
+                blocks += self._blocks(reference, plan, wanted)
             with self.referee.use_gpu():
                 for block in blocks[-wanted:]:
                     self._check(reference, block)
@@ -241,13 +240,10 @@ class Contest:
         return [b.samples() for b in good]
 
     def _plan(self, reference: Reference) -> "Plan":
-        """How this task's forwards are timed: settled when the reference is, and the same for all its candidates. Where the inputs of all
-        blocks fit into the memory for it, they are made before the GPU is the contestant's alone; else block by block."""
+        """How this task's forwards are timed: settled when the reference is, and the same for all its candidates."""
         if reference.plan is None:
-            most, calls = self.referee.block, self.options.calls
-            ahead = int(2 * most / max(reference.timed(self.options.blocks), 1))
-            at_once = max(1, int(most / max(nbytes(reference.like), 1)))
-            reference.plan = Plan(min(calls, ahead if ahead >= 2 else at_once), *reference.like, ahead >= 2)
+            fit = int(self.referee.block / max(nbytes(reference.like), 1))
+            reference.plan = Plan(max(1, min(self.options.calls, fit)), *reference.like, fit >= self.options.calls)
         return reference.plan
 
     def _draws(self, reference: Reference, number: int) -> list[tuple]:
@@ -266,20 +262,19 @@ class Contest:
         self._settle()
         self._ask({"do": "prepare", "tree": self.layout}, self.options.call_s)
 
-    def _blocks(self, reference: Reference, plan: "Plan", stock: list, wanted: int) -> list["Block"]:
+    def _blocks(self, reference: Reference, plan: "Plan", wanted: int) -> list["Block"]:
         """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long. The first of that size is not
         counted where its forwards are short: memory is allocated in it."""
         self.referee.steady()
         least, blocks, cold = min(2, plan.calls), [], True
         calls = least
         while len(blocks) < wanted:
-            if calls > len(stock):
-                stock += self._draws(reference, calls)
-            draws, stock[:calls] = stock[:calls], []
-            block = self._block(reference, plan, draws)
-            if not plan.ahead:
+            began = time.perf_counter()
+            block = self._block(reference, plan, self._draws(reference, calls))
+            took = 1e3 * (time.perf_counter() - began)
+            if not plan.light:
                 self._check(reference, block)
-            fits = max(least, min(plan.calls, int(1e3 * self.options.most_s * calls / block.wall)))
+            fits = max(least, min(plan.calls, int(1e3 * self.options.most_s * calls / took)))
             if fits > calls:  # this one showed how many forwards a block can have; it warms up too
                 calls, blocks = fits, []
             elif cold and block.wall < 200:
@@ -307,7 +302,7 @@ class Contest:
         picks = sorted(random.SystemRandom().sample(range(len(names)), min(2, len(names))))
         try:
             outputs = [
-                (tree, [Held(t, plan.ahead) for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)
+                (tree, [Held(t, plan.light) for t in got]) for tree, got in self._read(reply, fds, picks, plan.like)
             ]
         except BadMessage as error:
             raise Stop("wrong", f"In a timed call {error}") from None
@@ -359,14 +354,14 @@ class Contest:
 
 @dataclass
 class Plan:
-    """How a task's forwards are timed: `calls` a block, on inputs like `given`, outputs like `like` (on the meta device); ahead: the inputs of
-    all blocks are made before; `overhead`: ms that a block takes beyond its events, `jitter`: that it may take beyond that (known once the
+    """How a task's forwards are timed: `calls` a block, on inputs like `given`, outputs like `like` (on the meta device); light: some outputs
+    of every block can be held until they are checked; `overhead`: ms that a block takes beyond its events, `jitter`: that it may take beyond that (known once the
     reference is timed)."""
 
     calls: int
     given: list
     like: list[torch.Tensor]
-    ahead: bool = True
+    light: bool = True
     overhead: float = 0.0
     jitter: float = 0.0
 
@@ -402,9 +397,9 @@ def middle(blocks: list[list[float]]) -> float:
 
 
 def agree(blocks: list[list[float]]) -> bool:
-    """Whether the blocks' medians lie within 1 % or 0.5 us (an event's resolution) of each other."""
+    """Whether the blocks' medians lie within 1 % or 1 us (two steps of an event's clock) of each other."""
     medians = [statistics.median(block) for block in blocks]
-    return max(medians) - min(medians) <= max(0.01 * min(medians), 0.0005)
+    return max(medians) - min(medians) <= max(0.01 * min(medians), 0.001)
 
 
 class Held:

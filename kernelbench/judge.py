@@ -318,8 +318,7 @@ class Referee:
 
     def _takes(self, reference: Reference) -> int:
         """Bytes that an evaluation takes on both sides together, timed forwards included."""
-        timed = min(2 * self.block, self.options.calls * reference.timed(self.options.blocks))
-        timed = timed if self.device == "cuda" else 0
+        timed = 2 * min(self.block, self.options.calls * sum(reference.sizes[1:])) if self.device == "cuda" else 0
         return reference.need() + int(timed)
 
     def _weights(self) -> int:
@@ -355,8 +354,6 @@ class Referee:
             if not own and not self.options.any_code:
                 text = "No Triton kernel of the code's own was launched: library calls alone earn nothing."
                 raise Stop("hack", text, "no own kernel")
-            contest.warm_profiler()
-            lap("profiler")
             verdict.reference_ms = reference.timing["ms"]
             verdict.timing = "simulated" if self.simulated else "measured"
             try:
@@ -435,7 +432,11 @@ class Referee:
             ]  # the last, which a simulation times, is the task's own
             modes = {0: "count", 1: "record"}
             names = [("check", i, *again) for i in order]
-            replies = [r for n in names if (r := contest.check(reference, *n, mode=modes.get(n[1], "copies")))]
+            replies = []
+            for n in names:
+                replies += [r for r in [contest.check(reference, *n, mode=modes.get(n[1], "copies"))] if r]
+                if n[1] == 0:
+                    contest.warm()
             copies = [
                 {str(k) for k in r["copies"]} if isinstance(r.get("copies"), list) else set() for r in replies[1:]
             ]

@@ -95,6 +95,14 @@ class Launches:
         return {"launches": counts, "copies": sorted({kernel for kernel, _ in self.trail} - working)}
 
 
+def rehearse(device: str):
+    """Uses all that the tests use of torch once, on a few values: on a GPU it loads each kernel when it is first called, in 10 ms or more."""
+    a, b = torch.rand(8, device=device), torch.rand(8, device=device)
+    near, same = _near(a, b), _equal(a, b).all()
+    a.copy_(torch.where(near, b, _noise(a)))
+    _repeats(a, b, b), _alike(a, b), _kept(a), same.item()
+
+
 def _home(t: torch.Tensor) -> torch.device:
     """Where t lies, whatever its `device` says where a GPU is simulated."""
     return t.untyped_storage().device

@@ -236,11 +236,6 @@ class Reference:
         weights, inputs, outputs = self.sizes
         return 3 * weights + 2 * (inputs + outputs + self.scratch) + ASIDE[self.device]
 
-    def timed(self, blocks: int) -> int:
-        """Bytes for each forward of a block where the inputs of all blocks are made before: those, the shared ones, and the outputs."""
-        _, inputs, outputs = self.sizes
-        return (blocks + 3) * inputs + outputs
-
     def fit(self):
         if self.need() > self.memory:
             here = "this GPU" if self.device == "cuda" else "this machine"

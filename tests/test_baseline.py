@@ -165,7 +165,7 @@ def test_reference_times_on_disk(tmp_path):
 
 def test_blocks_that_agree():
     assert agree([[1.0, 1.0, 9.0], [1.009, 1.009]]) and not agree([[1.0], [1.02]]) and agree([[5.0]])
-    assert agree([[0.0100], [0.0104]])  # 0.4 us
+    assert agree([[0.0100], [0.0109]]) and not agree([[0.0100], [0.0111]])  # 1 us
     assert middle([[1.0, 2.0], [3.0]]) == 2.0 == statistics.median([1.0, 2.0, 3.0])
 
 

@@ -110,13 +110,13 @@ def timed(referee, folder, code: str):
         contestant.check(reference, "check", 0)
         plan = contestant._plan(reference)
         contestant._prepare(plan)
-        return plan, contestant._blocks(reference, plan, [], 3)
+        return plan, contestant._blocks(reference, plan, 3)
 
 
 def test_large_forwards_are_timed_one_by_one(referee, tmp_path):
     with Held() as held:
         plan, blocks = timed(referee, tmp_path, reference_code(TASK))
-    assert (plan.calls, plan.ahead) == (1, False)
+    assert (plan.calls, plan.light) == (1, False)
     assert [(len(block.events), block.checks) for block in blocks] == [(1, [])] * 3
     assert 4 * ONE <= held.most < 4.4 * ONE
 

@@ -25,7 +25,7 @@ def frame(text: str, fds: int = 0) -> bytes:
     return len(text).to_bytes(4, "little") + bytes([fds]) + text.encode()
 
 
-@pytest.mark.parametrize("do", ["load", "build", "warm_profiler", "profile"])
+@pytest.mark.parametrize("do", ["load", "build", "warm", "profile"])
 def test_descriptors_that_nobody_asked_for_are_closed(contestant, do):
     process, theirs = contestant
     socket.send_fds(theirs, [frame('{"a": 1}', 2)], [0, 0])
