@@ -125,7 +125,7 @@ class Gym:
             )
         cores = os.cpu_count() or 1
         seats = len(chosen) if device == "cuda" else 1
-        workers = workers or (max(2, min(12, cores * 3 // 4 // seats)) if device == "cuda" else max(1, cores))
+        workers = workers or (max(2, min(20, cores * 5 // 4 // seats)) if device == "cuda" else max(1, cores))
         key = hashlib.sha256(f"gym {seed}".encode()).digest()
         return device, [
             _Seat(self, i, (device, key, self.options, workers)) for i in (chosen if device == "cuda" else [None])

@@ -1,6 +1,7 @@
 """The referee's end of one contestant: its private folder, its commands, and the checks of everything that comes back."""
 
 import contextlib
+import math
 import os
 import random
 import statistics
@@ -32,6 +33,7 @@ class Contest:
         self.opened, self.fresh, self.lost, self.clock_runs, self.drawn = Opened(self.device), True, False, 0, 0
         self.seen: list[dict] = []  # the GPU's state after each timed block
         self.cpu: dict[int, float] = {}  # ms for which the last block of so many forwards kept its CPU busy
+        self.took = math.inf  # ms of the last call, from message to message, or of a forward in the last block
         self.calibrates = False  # what a block takes beyond its events is settled by this one
         self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
 
@@ -99,7 +101,9 @@ class Contest:
             if not self.fresh:
                 stack.enter_context(self.referee.use_gpu())
             slow = self.options.build_s * (5 if self.compile else 1)
+            began = time.perf_counter()
             reply, fds = self._ask(message, slow if self.fresh else self.options.call_s)
+            self.took = math.inf if self.fresh else 1e3 * (time.perf_counter() - began)
             if self.fresh:
                 stack.enter_context(self.referee.use_gpu())
             try:
@@ -266,19 +270,20 @@ class Contest:
         """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long. The first of that size is not
         counted where its forwards are short: memory is allocated in it."""
         self.referee.steady()
-        least, blocks, cold = min(2, plan.calls), [], True
-        calls = least
+        blocks, cold, least = [], True, min(2, plan.calls)
+        most = 1e3 * self.options.most_s
+        calls = max(least, min(plan.calls, int(most / self.took)))
         while len(blocks) < wanted:
             began = time.perf_counter()
             block = self._block(reference, plan, self._draws(reference, calls))
-            took = 1e3 * (time.perf_counter() - began)
+            self.took = 1e3 * (time.perf_counter() - began) / calls
             if not plan.light:
                 self._check(reference, block)
-            fits = max(least, min(plan.calls, int(1e3 * self.options.most_s * calls / took)))
+            fits = max(least, min(plan.calls, int(most / self.took)))
             if fits > calls:  # this one showed how many forwards a block can have; it warms up too
                 calls, blocks = fits, []
             elif cold and block.wall < 200:
-                cold = False
+                cold, self.cpu = False, {}  # its CPU allocated memory
             else:
                 blocks.append(block)
         self.seen.append(self.referee.state())

@@ -115,8 +115,8 @@ class Options:
     build_s: float = 120.0  # its first forward (compilation, autotuning),
     call_s: float = 30.0  # any other forward
     blocks: int = 3  # timed blocks,
-    calls: int = 32  # of up to so many forwards
-    fresh_s: float = 3.0  # a reference timed no longer ago is not timed again beside a candidate
+    calls: int = 16  # of up to so many forwards
+    fresh_s: float = 10.0  # a reference timed no longer ago is not timed again beside a candidate
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
     memory: float = 0.95  # share of the device's free memory that all evaluations together may take
     cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
