@@ -85,7 +85,7 @@ class Verdict:
     )  # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
     sandbox: dict = field(default_factory=dict)
     memory: dict = field(default_factory=dict)  # bytes of the task's weights, inputs and outputs
-    # load, baseline (waiting for the reference's time), correctness, profiler, timing (and waiting for the GPU), knockout, reference, total
+    # load, correctness (compilation, and waiting for the reference's time), profiler, timing (and waiting for the GPU), knockout, reference, total
     seconds: dict = field(default_factory=dict)
 
     def to_json(self) -> dict:
@@ -172,6 +172,7 @@ class Referee:
             else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         )
         self.room = Room(int(options.memory * free))
+        self.timers = ThreadPoolExecutor(8, initializer=torch.cuda.set_device if device == "cuda" else None, initargs=(0,) * (device == "cuda"))
         self.block = min(options.memory_gib * 2**30, self.room.total / 16)
         self.kept = Kept(int(options.cache * free))
 
@@ -242,6 +243,7 @@ class Referee:
         return self.turnstile.exclusive() if alone else self.turnstile.shared()
 
     def close(self):
+        self.timers.shutdown(wait=False, cancel_futures=True)
         self.zygote.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -345,8 +347,6 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            self.baseline.settle(reference)
-            lap("baseline")
             last, copies = self._correctness(contest, reference)
             lap("correctness")
             launched = claims(last.get("launches"), (str, bool, int))
@@ -426,6 +426,11 @@ class Referee:
         """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one, and the kernels
         that only copied in all draws but the first, which may tune kernels."""
 
+        # the reference is timed, if that is still to be done, while the candidate compiles; a large one for itself
+        settled = self.timers.submit(self.baseline.settle, reference)
+        if self.baseline.large(reference):
+            settled.result()
+
         def draws(*again):
             order = [0, *range(2, self.options.draws), 1][
                 : self.options.draws
@@ -436,6 +441,7 @@ class Referee:
             for n in names:
                 replies += [r for r in [contest.check(reference, *n, mode=modes.get(n[1], "copies"))] if r]
                 if n[1] == 0:
+                    settled.result()
                     contest.warm()
             copies = [
                 {str(k) for k in r["copies"]} if isinstance(r.get("copies"), list) else set() for r in replies[1:]
@@ -469,7 +475,7 @@ class Referee:
 def serve(connection, zygote: Zygote, device: str, key: bytes, options: Options, workers: int):
     """The referee's process: (number, task, code) in, (number, verdict) out, `workers` contestants at a time. Ends with the connection."""
     torch.set_num_threads(1 if device == "cpu" else 4)
-    sys.setswitchinterval(1e-4)  # the thread whose clock runs should not wait for the others
+    sys.setswitchinterval(2e-5)  # the thread whose clock runs should not wait for the others
     try:
         referee = Referee(device, key, options, zygote)
     except (Fault, RuntimeError) as error:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 from kernelbench import sandbox
 from kernelbench.channel import BadMessage, Channel, Closed
@@ -193,15 +194,17 @@ class Process:
 
 
 class Turnstile:
-    """Many at once may use the GPU, or one alone for timing; who waits to be alone is let in before newcomers."""
+    """Many at once may use the GPU, or one alone for timing. For each change all must leave, so those who want to be alone gather for
+    `patience` seconds while the others still come in; then nobody comes in until each of them was alone."""
 
-    def __init__(self):
+    def __init__(self, patience: float = 0.25):
         self.condition, self.inside, self.alone, self.waiting = threading.Condition(), 0, False, 0
+        self.patience, self.since = patience, 0.0  # when the first of those who wait came
 
     @contextlib.contextmanager
     def shared(self):
         with self.condition:
-            self.condition.wait_for(lambda: not self.alone and not self.waiting)
+            self.condition.wait_for(lambda: not self.alone and not (self.waiting and self._gathered()))
             self.inside += 1
         try:
             yield
@@ -210,9 +213,13 @@ class Turnstile:
                 self.inside -= 1
                 self.condition.notify_all()
 
+    def _gathered(self) -> bool:
+        return time.monotonic() - self.since >= self.patience
+
     @contextlib.contextmanager
     def exclusive(self):
         with self.condition:
+            self.since = self.since if self.waiting else time.monotonic()
             self.waiting += 1
             self.condition.wait_for(lambda: not self.alone and not self.inside)
             self.waiting, self.alone = self.waiting - 1, True

@@ -113,6 +113,29 @@ def test_turnstile_keeps_the_timed_alone():
         pass
 
 
+@pytest.mark.parametrize("patience, order", [(0.0, ["alone", "alone", "late"]), (30.0, ["late", "alone", "alone"])])
+def test_those_who_want_to_be_alone_gather_and_then_come_before_all_others(patience, order):
+    turnstile, seen, left = Turnstile(patience), [], threading.Event()
+
+    def alone():
+        with turnstile.exclusive():
+            seen.append("alone")
+
+    def late():
+        with turnstile.shared():
+            seen.append("late")
+        left.set()
+
+    threads = [threading.Thread(target=alone) for _ in range(2)] + [threading.Thread(target=late)]
+    with turnstile.shared():
+        for thread in threads:
+            thread.start()
+            time.sleep(0.1)
+        assert left.wait(10 if patience else 0.1) == bool(patience)
+    [thread.join(10) for thread in threads]
+    assert seen == order
+
+
 def test_room_is_given_in_order_and_to_whoever_is_alone():
     room, order, go = Room(10), [], {name: threading.Event() for name in "abcd"}
 
