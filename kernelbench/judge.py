@@ -172,7 +172,9 @@ class Referee:
             else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         )
         self.room = Room(int(options.memory * free))
-        self.timers = ThreadPoolExecutor(8, initializer=torch.cuda.set_device if device == "cuda" else None, initargs=(0,) * (device == "cuda"))
+        self.timers = ThreadPoolExecutor(
+            8, initializer=torch.cuda.set_device if device == "cuda" else None, initargs=(0,) * (device == "cuda")
+        )
         self.block = min(options.memory_gib * 2**30, self.room.total / 16)
         self.kept = Kept(int(options.cache * free))
 

@@ -21,7 +21,9 @@ FUSED = (KERNELS / "fused.py").read_text()
 
 @pytest.fixture(scope="module", params=DEVICES)
 def referee(request, tmp_path_factory):
-    options = Options(call_s=20, times=str(tmp_path_factory.mktemp("times")), residents=2, blocks=2, any_code=True, fresh_s=0)
+    options = Options(
+        call_s=20, times=str(tmp_path_factory.mktemp("times")), residents=2, blocks=2, any_code=True, fresh_s=0
+    )
     options = replace(options, memory_gib=1e-4) if request.param == "cpu" else options  # two forwards a block
     referee = Referee(request.param, b"key", options)
     referee.simulated = False

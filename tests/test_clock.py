@@ -122,7 +122,11 @@ def test_a_cpu_that_falls_behind_is_not_the_kernels_time(judged, monkeypatch):
     def late(contest, reference, plan, draws):
         made = block(contest, reference, plan, draws)
         if next(numbers) % 2:
-            made.events, made.busy, made.wall = [e * 3 for e in made.events], made.ahead + 1, made.wall + 2 * sum(made.events)
+            made.events, made.busy, made.wall = (
+                [e * 3 for e in made.events],
+                made.ahead + 1,
+                made.wall + 2 * sum(made.events),
+            )
         else:
             made.busy = 0.0
         return made
