@@ -6,10 +6,12 @@ where that takes longer although the clock is what it was, somebody else uses th
 
 import contextlib
 import ctypes
+import math
 import os
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from kernelbench.wire import _cuda
 
@@ -27,6 +29,50 @@ BETWEEN = 0.0025  # relative spread (1 sigma) of one kernel's time between proce
 
 
 UNKNOWN = {"sm_mhz": None, "reasons": None}
+
+
+class Cycles:
+    """The GPU's clock, by a kernel that waits for a fixed number of cycles. On the CPU nothing waits."""
+
+    def __init__(self, device: str):
+        self.device, self.fastest = device, math.inf  # ms that 2,000,000 cycles took at best
+
+    def wait(self, times: int = 1) -> float:
+        """ms that 2,000,000 cycles take, about 1; the mean of so many in a row."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        torch.cuda._sleep(2_000_000 * times)
+        end.record()
+        end.synchronize()
+        spent = start.elapsed_time(end) / times
+        self.fastest = min(self.fastest, spent)
+        return spent
+
+    def steady(self):
+        """Waits (100 ms at most) until the clock runs as fast as it ever did here: an idle GPU lowers it."""
+        for _ in range(50 if self.device == "cuda" else 0):
+            if self.wait() < 1.01 * self.fastest:
+                return
+
+    def stretch(self) -> float:
+        """How much longer than ever before a fixed number of cycles takes."""
+        return self.wait() / self.fastest
+
+    def shared(self) -> bool:
+        """Whether other processes use the GPU just now: they take turns of some ms."""
+        return self.device == "cuda" and self.wait(20) > 1.05 * self.fastest
+
+    @property
+    def rate(self) -> float:
+        """Cycles in a ms, 0 without a GPU."""
+        return 2_000_000 / self.fastest if self.device == "cuda" else 0.0
+
+    def head_start(self, cpu: dict[int, float], calls: int) -> float:
+        """ms for which the GPU waits for the CPU before a block of `calls` forwards: a third more than the last such block needed (cpu: ms by
+        number of forwards)."""
+        if self.device == "cpu":
+            return 0.0
+        return min(1.3 * cpu[calls] + 0.3 if calls in cpu else 2 + 0.4 * calls, 3 + 1.0 * calls)
 
 
 class _Process(ctypes.Structure):

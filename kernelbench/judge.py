@@ -15,7 +15,6 @@ Without a GPU the same protocol runs on Triton's interpreter and `simulate.py` g
 """
 
 import contextlib
-import math
 import os
 import secrets
 import shutil
@@ -148,7 +147,7 @@ class Referee:
 
     def __init__(self, device: str, key: bytes, options: Options, zygote: Zygote | None = None):
         self.device, self.key, self.options = device, key, options
-        self.turnstile, self.lock, self.fastest = Turnstile(), threading.Lock(), math.inf
+        self.turnstile, self.lock, self.cycles = Turnstile(), threading.Lock(), clock.Cycles(device)
         self.simulated, self.watch = device == "cpu", None
         self.references: OrderedDict[str, Reference] = OrderedDict()
         self.folder = tempfile.mkdtemp(prefix="drkernel-")
@@ -159,7 +158,7 @@ class Referee:
             self.name = properties.name
             self.peaks, self.watch = peaks(device, options.simulate, options.precision), clock.Watch()
             for _ in range(20):  # until the clock has risen
-                self.steady()
+                self.cycles.steady()
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
@@ -199,43 +198,13 @@ class Referee:
             self.scratch.zero_()
             torch.cuda.current_stream().synchronize()
 
-    def steady(self):
-        """Waits (100 ms at most) until the GPU's clock runs as fast as it ever did here: an idle GPU lowers it."""
-        for _ in range(50 if self.device == "cuda" else 0):
-            if self._wait() < 1.01 * self.fastest:
-                return
-
-    def _wait(self) -> float:
-        """ms that a fixed number of cycles takes, about 1."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        torch.cuda._sleep(2_000_000)
-        end.record()
-        end.synchronize()
-        spent = start.elapsed_time(end)
-        self.fastest = min(self.fastest, spent)
-        return spent
-
-    @property
-    def rate(self) -> float:
-        """Cycles of the GPU's clock in a ms, 0 without one."""
-        return 2_000_000 / self.fastest if self.device == "cuda" else 0.0
-
-    def head_start(self, cpu: dict[int, float], calls: int) -> float:
-        """ms for which the GPU waits for the CPU before a block of `calls` forwards: a third more than the last such block needed."""
-        if self.device == "cpu":
-            return 0.0
-        return min(1.3 * cpu[calls] + 0.3 if calls in cpu else 2 + 0.4 * calls, 3 + 1.0 * calls)
-
     def filling(self, nbytes: int) -> float:
         """ms that it takes to fill so many bytes into the shared memory."""
         return 2e3 * nbytes / self.peaks[0] if self.device == "cuda" else 0.0
 
     def state(self) -> dict:
         """The GPU just now, by NVML; stretch: how much longer than ever before a fixed number of cycles takes."""
-        return (
-            self.watch() | {"stretch": self._wait() / self.fastest} if self.watch else clock.UNKNOWN | {"stretch": 1.0}
-        )
+        return self.watch() | {"stretch": self.cycles.stretch()} if self.watch else clock.UNKNOWN | {"stretch": 1.0}
 
     def use_gpu(self, alone: bool = False):
         """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
@@ -349,9 +318,12 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            last, copies = self._correctness(contest, reference)
+            first, last, copies = self._correctness(contest, reference)
             lap("correctness")
             launched = claims(last.get("launches"), (str, bool, int))
+            once = claims(first.get("launches"), (str, bool, int))
+            contest.graphs = any(mine for _, mine, _ in once) and not any(mine for _, mine, _ in launched)
+            launched = once if contest.graphs else launched
             own = {kernel for kernel, mine, _ in launched if mine}
             if not own and not self.options.any_code:
                 text = "No Triton kernel of the code's own was launched: library calls alone earn nothing."
@@ -395,6 +367,8 @@ class Referee:
     def _needed(self, contest: Contest, reference: Reference, own: list[str]) -> tuple[set[str], set[str]]:
         """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
         And those of which that is not known, because the process did not survive an earlier test."""
+        if own and contest.graphs:
+            contest.record_again(reference)
         if not own or contest.right_despite(reference, "swap"):
             return set(), set()
         needed, left = set(), list(own)
@@ -424,9 +398,9 @@ class Referee:
             if (not drift or abs(drift - 1) > 0.03) and verdict.clock.get("contended", False) is False:
                 times.save(self.options.times, facts, reference.task, verdict.reference_times)
 
-    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, set[str]]:
-        """All draws must be right, with the weights by name, or else, where names differ, by seed. The reply to the last one, and the kernels
-        that only copied in all draws but the first, which may tune kernels."""
+    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, dict, set[str]]:
+        """All draws must be right, with the weights by name, or else, where names differ, by seed. The replies to the first and the last
+        one, and the kernels that only copied in all draws but the first, which may tune kernels."""
 
         # the reference is timed, if that is still to be done, while the candidate compiles; a large one for itself
         settled = self.timers.submit(self.baseline.settle, reference)
@@ -437,18 +411,20 @@ class Referee:
             order = [0, *range(2, self.options.draws), 1][
                 : self.options.draws
             ]  # the last, which a simulation times, is the task's own
-            modes = {0: "count", 1: "record"}
-            names = [("check", i, *again) for i in order]
-            replies = []
+            names, replies, mode = [("check", i, *again) for i in order], [], "count"
             for n in names:
-                replies += [r for r in [contest.check(reference, *n, mode=modes.get(n[1], "copies"))] if r]
-                if n[1] == 0:
+                reply = contest.check(reference, *n, mode=mode)
+                replies += [reply] if reply else []
+                if mode == "count":
                     settled.result()
                     contest.warm()
+                    mode = "record"  # on moved inputs, if there are such: a large mean is the same for all others
+                elif reply:
+                    mode = "copies"
             copies = [
                 {str(k) for k in r["copies"]} if isinstance(r.get("copies"), list) else set() for r in replies[1:]
             ]
-            return replies[-1], set.intersection(*copies) if copies else set()
+            return replies[0], replies[-1], set.intersection(*copies) if copies else set()
 
         unmatched = contest.build(reference)
         try:

@@ -68,6 +68,15 @@ def cast(value, dtype: torch.dtype | None):
     return type(value)(cast(v, dtype) for v in value) if type(value) in (list, tuple) else value
 
 
+def on(value, device: str):
+    """Nested values with their tensors on `device`; KernelBench moves a task's arguments so."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: on(v, device) for key, v in value.items()}
+    return type(value)(on(v, device) for v in value) if type(value) in (list, tuple) else value
+
+
 def cast_model(model, precision: str):
     """Float parameters and buffers in that precision; KernelBench casts the same."""
     if not isinstance(model, torch.nn.Module) or precision == "fp32":
@@ -192,7 +201,7 @@ class Reference:
             self.args, self.kwargs = (
                 (list(init[0]), init[1]) if keyword else ([], init) if isinstance(init, dict) else (list(init), {})
             )
-            self.args, self.kwargs = cast(self.args, self.dtype), cast(self.kwargs, self.dtype)
+            self.args, self.kwargs = (cast(on(value, device), self.dtype) for value in (self.args, self.kwargs))
             self.sizes = self._sizes()
             self.fit()
             self.seed = self._seed("weights")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from kernelbench import Task
-from kernelbench.clock import BETWEEN, UNKNOWN, Watch, interval, strangers, summary
+from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Watch, interval, strangers, summary
 from kernelbench.contest import Block, Contest, Plan
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop, Zygote
@@ -107,12 +107,13 @@ def test_a_few_calls_that_carry_all_the_time_are_no_fast_median():
 
 def test_the_head_start_by_hand():
     """ms: 2 + 0.4 a forward at first, then a third more than the CPU needed and 0.3; 3 + 1 a forward at most."""
-    gpu = SimpleNamespace(device="cuda", fastest=1.01, peaks=[4e12])
-    known = {16: 4.0, 2: 100.0}
-    assert [Referee.head_start(gpu, known, n) for n in (16, 10, 2)] == pytest.approx([5.5, 6.0, 5.0])
-    assert Referee.rate.fget(gpu) == pytest.approx(2e6 / 1.01)  # cycles a ms
-    assert Referee.filling(gpu, 8_000_000) == pytest.approx(0.004)  # read and written: 16 MB at 4 TB/s
-    assert Referee.head_start(SimpleNamespace(device="cpu"), known, 16) == 0
+    gpu, known = Cycles("cuda"), {16: 4.0, 2: 100.0}
+    gpu.fastest = 1.01
+    assert [gpu.head_start(known, n) for n in (16, 10, 2)] == pytest.approx([5.5, 6.0, 5.0])
+    assert gpu.rate == pytest.approx(2e6 / 1.01)  # cycles a ms
+    assert Cycles("cpu").head_start(known, 16) == Cycles("cpu").rate == 0
+    referee = SimpleNamespace(device="cuda", peaks=[4e12])
+    assert Referee.filling(referee, 8_000_000) == pytest.approx(0.004)  # read and written: 16 MB at 4 TB/s
 
 
 def test_a_cpu_that_falls_behind_is_not_the_kernels_time(judged, monkeypatch):
@@ -173,10 +174,41 @@ def test_static_outputs_are_copied_within_their_time(judged):
     def forward(self, x):
         if not hasattr(self, "out"):
             self.out = torch.empty_like(x)
+        torch.cuda._sleep(200_000) if torch.cuda.is_initialized() else time.sleep(0.001)
         return torch.mul(x, 2, out=self.out)
 """
     code = HONEST[: HONEST.index("    def forward")] + body + HONEST[HONEST.index("def get_inputs") :]
     assert judged[0](code)
+
+
+def test_outputs_with_gaps_are_copied_within_their_time(judged):
+    """What is left to the export of outputs would be time that no event explains."""
+    body = """
+    def forward(self, x):
+        torch.cuda._sleep(200_000) if torch.cuda.is_initialized() else time.sleep(0.001)
+        return torch.stack([x * 2, x], dim=-1)[..., 0]
+"""
+    code = HONEST[: HONEST.index("    def forward")] + body + HONEST[HONEST.index("def get_inputs") :]
+    assert judged[0](code)
+
+
+def test_nobody_is_accused_while_somebody_else_uses_the_gpu(judged, monkeypatch):
+    """Blocks whose walls are stretched: waited for, and at last believed no more than the referee's clock, but no hack."""
+    waits, block = [], Contest._block
+
+    def stretched(contest, reference, plan, draws):
+        made = block(contest, reference, plan, draws)
+        made.wall += 1.0 * len(made.events)
+        return made
+
+    honest = statistics.median(judged[0](HONEST))
+    monkeypatch.setattr(Contest, "_block", stretched)
+    with pytest.raises(Stop, match="times that cannot be"):
+        judged[0](HONEST)
+    monkeypatch.setattr(Cycles, "shared", lambda cycles: True)
+    monkeypatch.setattr("kernelbench.contest.time.sleep", waits.append)
+    assert statistics.median(judged[0](HONEST)) > honest + 0.8
+    assert [wait for wait in waits if wait >= 0.5] == [0.5, 1, 2, 4, 8]  # the task sleeps too
 
 
 def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, monkeypatch):

@@ -17,9 +17,9 @@ TASK = Task("task", (KERNELS / "task.py").read_text())
 KERNEL = {path.stem: path.read_text() for path in KERNELS.glob("*.py")}
 FUSED = KERNEL["fused"]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=25, build_s=25, call_s=15)}
+OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=20, build_s=20, call_s=10)}
 
-WORKERS = {"cpu": 2, "cuda": 8}
+WORKERS = {"cpu": 2, "cuda": 16}
 
 
 def instead(text: str, *changes: tuple[str, str]) -> str:
@@ -450,6 +450,54 @@ def test_needed_kernels_are_no_decoys(softmaxes, name, own):
     assert verdict.status == "correct", verdict.message
     assert {k["name"] for k in verdict.kernels if k["own"]} == own
     assert all(k["launches"] == 1 for k in verdict.kernels if k["own"])
+
+
+LARGE_MEAN = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return 5 + 1e-3 * x.abs().mean()
+
+def get_inputs():
+    return [torch.randn(10_000)]
+
+def get_init_inputs():
+    return []
+"""
+MEAN_KERNEL = """import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def mean_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        total += tl.abs(tl.load(x_ptr + i, mask=i < n, other=0.0))
+    tl.store(o_ptr, 5 + 1e-3 * tl.sum(total, axis=0) / n)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        o = torch.empty((), device=x.device)
+        mean_kernel[(1,)](x, o, x.numel(), BLOCK=1024)
+        return o
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_result_that_all_inputs_of_a_kind_share_is_no_decoy(device):
+    """A mean of many numbers hardly depends on which they are: what the kernel wrote for others of the same distribution would pass."""
+    with Gym(device, workers=1, seed=5, options=OPTIONS[device]) as gym:
+        verdict, show = gym.evaluate(
+            [
+                Job(Task("mean", LARGE_MEAN), MEAN_KERNEL),
+                Job(Task("mean", LARGE_MEAN), instead(MEAN_KERNEL, ("return o", "return 5 + 1e-3 * x.abs().mean()"))),
+            ]
+        )
+    assert verdict.status == "correct" and verdict.coverage > 0.9, verdict.message
+    assert (show.status, show.hack) == ("hack", "decoy")
 
 
 def test_kernels_for_show_are_named(softmaxes):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernelbench import launches as launches_module
-from kernelbench.launches import Launches, _near
+from kernelbench.launches import Launches, _near, _tensors, rehearse
 from kernelbench.simulate import Launch
 
 MINE, OTHER = "candidate.py", "library.py"
@@ -33,6 +33,43 @@ def test_counts_by_kernel_and_owner():
     assert x.tolist() == [4, 4, 4]
     rows = [["chain", True, 2], ["row_max", True, 1], ["chain (2)", False, 1]]
     assert launches.report() == {"launches": rows, "copies": []}
+
+
+def test_tensors_of_a_launch_wherever_they_are():
+    x, y, z = (torch.full((2,), float(i)) for i in range(3))
+    descriptor = type("TensorDescriptor", (), {"base": y})()
+    found = _tensors([4, x, (descriptor, [z, "text"]), None, (), 2.0])
+    assert [int(t[0]) for t in found] == [0, 1, 2] and found[1] is y
+
+
+def test_what_a_graph_records_is_replaced_by_what_was_written_before(monkeypatch):
+    launches, x, o, scratch = Launches("cpu", MINE), torch.ones(4), torch.zeros(4), torch.zeros(4, dtype=torch.int32)
+    run = lambda: (o.copy_(x * 2), scratch.add_(3))  # noqa: E731
+    launches.begin("record", None, [x], None)
+    launch(launches, run, x, o, scratch)
+    monkeypatch.setattr(launches_module, "_capturing", lambda device: True)
+    x.fill_(5)
+    for mode, kernel, left, number in (
+        ("swap", None, 2.0, 3),
+        ("noise", "chain", -777.0, 1),
+        ("noise", "another", 10.0, 4),
+        ("count", None, 10.0, 7),
+    ):
+        launches.begin(mode, kernel, [x], None)
+        launch(launches, run, x, o, scratch)
+        assert (o.tolist(), scratch.tolist()) == ([left] * 4, [number] * 4), mode
+        assert x.tolist() == [5] * 4
+
+
+def test_the_rehearsal_uses_what_the_tests_use(monkeypatch):
+    """On a GPU the first use of each of torch's kernels takes long: what a rehearsal leaves out, everybody waits for."""
+    used = set()
+    for name in ("_near", "_noise", "_equal", "_repeats", "_alike", "_kept"):
+        original = getattr(launches_module, name)
+        spy = lambda *a, name=name, original=original: used.add(name) or original(*a)  # noqa: E731
+        monkeypatch.setattr(launches_module, name, spy)
+    rehearse("cpu")
+    assert used == {"_near", "_noise", "_equal", "_repeats", "_alike", "_kept"}
 
 
 def test_noise_replaces_what_one_kernel_changes():

@@ -9,8 +9,8 @@ from redteam import FIELDS, HERE, KINDS, LAYERS, load
 from gym import Gym, Job
 from kernelbench.judge import Options, Verdict
 
-OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=40, build_s=40, call_s=15)}
-WORKERS = {"cpu": 2, "cuda": 8}
+OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=30, build_s=60, call_s=10)}
+WORKERS = {"cpu": 2, "cuda": 16}
 CASES = load()
 LEAST = {"attacks": 90, "honest": 45, "lazy": 10}
 WHERE = [pytest.param("cpu", case, id=f"cpu-{case.name}") for case in CASES if case.runs_on("cpu")]

@@ -4,7 +4,7 @@ is the library's work under a kernel's name.
 layer: profile
 catalogue: 9.07, 9.08
 task: a_chain
-expect: compile_error
+expect: compile_error, runtime_error
 """
 
 import torch

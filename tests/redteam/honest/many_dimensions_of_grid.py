@@ -21,9 +21,7 @@ def softmax_kernel(x_ptr, o_ptr, rows, n, BLOCK: tl.constexpr):
     if row >= rows:
         return
     i = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), 8), 8)
-    x = tl.load(
-        x_ptr + row * n + i, mask=i < n, other=float("-inf"), cache_modifier=".cg", eviction_policy="evict_first"
-    )
+    x = tl.load(x_ptr + row * n + i, mask=i < n, other=float("-inf"), eviction_policy="evict_first")
     x = tl.cast(x, tl.float32) / 1.7
     e = tl.exp2((x - tl.max(x, axis=0)) * 1.4426950408889634)
     tl.store(o_ptr + row * n + i, tl.fdiv(e, tl.sum(e, axis=0)), mask=i < n, cache_modifier=".wb")

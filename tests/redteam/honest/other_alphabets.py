@@ -14,7 +14,7 @@ import triton.language as tl
 
 
 @triton.jit
-def ядро(x_ptr, o_ptr, n, ЧИСЛО: tl.constexpr):
+def softmax_kernel(x_ptr, o_ptr, n, ЧИСЛО: tl.constexpr):
     row, i = tl.program_id(0), tl.arange(0, ЧИСЛО)
     x = tl.load(x_ptr + row * n + i, mask=i < n, other=float("-inf")) / 1.7
     e = tl.exp(x - tl.max(x, axis=0))
@@ -26,5 +26,5 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         λ = torch.empty_like(x)
-        ядро[(x.shape[0],)](x, λ, x.shape[1], ЧИСЛО=triton.next_power_of_2(x.shape[1]))
+        softmax_kernel[(x.shape[0],)](x, λ, x.shape[1], ЧИСЛО=triton.next_power_of_2(x.shape[1]))
         return λ
