@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import math
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ class Watch:
     """NVML's view of the first visible GPU. missing: what is not known, in words, or None."""
 
     def __init__(self):
-        self.handle, self.missing = ctypes.c_void_p(), None
+        self.handle, self.missing, self.looked, self.found = ctypes.c_void_p(), None, -math.inf, None
         try:
             self.nvml, bus = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.create_string_buffer(32)
             _cuda("cuDeviceGetPCIBusId", bus, 32, 0)  # whatever CUDA_VISIBLE_DEVICES calls it
@@ -111,7 +112,12 @@ class Watch:
         return {"sm_mhz": self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", 1), "reasons": reasons}
 
     def others(self) -> int | None:
-        """How many processes of somebody else hold the GPU."""
+        """How many processes of somebody else hold the GPU; looked up every few seconds: it reads a file for each of ours."""
+        if time.monotonic() - self.looked > 5:
+            self.looked, self.found = time.monotonic(), self._others()
+        return self.found
+
+    def _others(self) -> int | None:
         if self.missing:
             return None
         count, rows = ctypes.c_uint(128), (_Process * 128)()

@@ -35,7 +35,10 @@ LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # class
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES, CLONE_THREAD, CLONE3 = 0x7E020000, 0x00010000, 435
 SAME_NUMBERS = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442)  # io_uring, mounts by descriptor, pidfd_getfd
-OLDER = {"x86_64": (37, 57, 58), "aarch64": ()}  # alarm, fork, vfork: calls that newer architectures lack
+ALARM, FORKS = (
+    {"x86_64": (37,), "aarch64": ()},
+    {"x86_64": (57, 58), "aarch64": ()},
+)  # alarm; fork, vfork: newer architectures lack them
 IGNORED = (13, 134)  # rt_sigaction
 ARCHITECTURES = {  # machine -> number for audit, of seccomp, of clone
     "x86_64": (0xC000003E, 317, 56),
@@ -126,15 +129,16 @@ def restrict(rules: list[tuple[str, int]]) -> dict[str, str]:
 
 
 @functools.cache
-def instructions(machine: str) -> bytes | None:
-    """The filter for a machine: DENIED, new processes and new namespaces fail with EPERM; clone3, whose flags a filter cannot see, is "not
-    there"; handlers of signals are never installed, and nobody is told."""
+def instructions(machine: str, processes: bool = False) -> bytes | None:
+    """The filter for a machine: DENIED, new namespaces and, unless `processes` (compilers must be started), new processes fail with EPERM;
+    clone3, whose flags a filter cannot see, is "not there"; handlers of signals are never installed, and nobody is told."""
     if machine not in ARCHITECTURES:
         return None
     audit, _, clone = ARCHITECTURES[machine]
     deny = (RETURN, 0, 0, ERRNO | errno.EPERM)
     program = [(LOAD, 0, 0, 4), (JUMP_EQ, 1, 0, audit), deny, (LOAD, 0, 0, 0), (JUMP_GE, 0, 1, 0x40000000), deny]
-    for number in (*SAME_NUMBERS, *OLDER[machine], *(pair[machine == "aarch64"] for pair in DENIED.values())):
+    forks = () if processes else FORKS[machine]
+    for number in (*SAME_NUMBERS, *ALARM[machine], *forks, *(pair[machine == "aarch64"] for pair in DENIED.values())):
         program += [(JUMP_EQ, 0, 1, number), deny]
     program += [(JUMP_EQ, 0, 1, IGNORED[machine == "aarch64"]), (RETURN, 0, 0, ERRNO)]
     program += [(JUMP_EQ, 0, 1, CLONE3), (RETURN, 0, 0, ERRNO | errno.ENOSYS)]
@@ -142,16 +146,16 @@ def instructions(machine: str) -> bytes | None:
         (JUMP_EQ, 0, 4, clone),
         (LOAD, 0, 0, 16),
         (JUMP_SET, 1, 0, NEW_NAMESPACES),
-        (JUMP_SET, 1, 0, CLONE_THREAD),
+        (JUMP_GE, 1, 0, 0) if processes else (JUMP_SET, 1, 0, CLONE_THREAD),
         deny,
     ]
     return b"".join(struct.pack("HBBI", *line) for line in [*program, (RETURN, 0, 0, ALLOW)])
 
 
-def forbid_system_calls() -> str:
+def forbid_system_calls(processes: bool = False) -> str:
     """Install the filter in every thread. "on", or why not."""
     machine = platform.machine()
-    program = instructions(machine)
+    program = instructions(machine, processes)
     if program is None:
         return f"the numbers of the system calls of {machine} are not known here"
     code = ctypes.create_string_buffer(program, len(program))

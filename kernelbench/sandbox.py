@@ -100,7 +100,7 @@ def prepare(root: str, device: str):
     system = [p for p in sorted(system) if not _held(p, system - {p})]
     devices = ["/dev/null", *(glob.glob("/dev/nvidia*") + glob.glob("/dev/dxg") if device == "cuda" else [])]
     _Host.rules = [(p, landlock.READ) for p in paths + system] + [(p, landlock.DEVICE) for p in devices]
-    landlock.instructions(platform.machine())  # remembered
+    landlock.instructions(platform.machine(), False)  # remembered
 
 
 def _works(act) -> bool:
@@ -304,7 +304,7 @@ def lock(folder: str, device: str, layers: dict[str, str]) -> dict[str, str]:
     for name, place in places.items():
         if layers["landlock files"] == "on" and (reader := _held(place, [path for path, _ in rules[1:]])):
             layers["landlock files"] = f"{name} lie within {reader}, which must be readable"
-    return layers | {"system calls": landlock.forbid_system_calls() if device == "cpu" else UNTRIED}
+    return layers | {"system calls": landlock.forbid_system_calls(False) if device == "cpu" else UNTRIED}
 
 
 def _read_only(folder: str) -> str:

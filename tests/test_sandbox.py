@@ -241,7 +241,7 @@ sys.path.insert(0, sys.argv[1])
 from kernelbench import landlock, sandbox
 call, no = sandbox._call, "refused for a test"
 sandbox._call = lambda name, *args: no if name in {lacks} else call(name, *args)
-landlock.forbid_system_calls = lambda: no
+landlock.forbid_system_calls = lambda *_: no
 {more}
 from kernelbench.contestant import zygote
 zygote(int(sys.argv[2]), sys.argv[3])
@@ -588,6 +588,18 @@ def test_the_filter_of_each_machine():
         ):
             assert run_filter(program, {0: number, 4: audit, 16: argument}) == error, (machine, number)
         assert run_filter(program, {0: 0, 4: 0x40000003, 16: 0}) == 1
+        program = landlock.instructions(machine, processes=True)  # where compilers must be started
+        forks = ((57, 0, 0), (58, 0, 0), (37, 0, 1)) if machine == "x86_64" else ()
+        ptrace = (landlock.DENIED["ptrace"][machine == "aarch64"], 0, 1)
+        for number, argument, error in (
+            *forks,
+            ptrace,
+            (clone, 17, 0),
+            (clone, 0x10000011, 1),
+            (435, 0, 38),
+            (442, 0, 1),
+        ):
+            assert run_filter(program, {0: number, 4: audit, 16: argument}) == error, (machine, number)
     assert landlock.instructions("riscv64") is None
 
 

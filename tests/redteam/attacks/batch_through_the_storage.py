@@ -1,11 +1,11 @@
 """The inputs of all timed calls lie in one allocation: the first call answers all of them, the others idle and return
-what is there.
+what is there. The work is done within the time, all of it: what it gains are the gaps between launches (4.2 without, on an H200).
 
 layer: clock
 catalogue: 2.12, 2.13
 task: a_chain
 expect: hack, correct, wrong
-speedup_at_most: 4.2
+speedup_at_most: 5.5
 device: cuda
 """
 
