@@ -513,6 +513,9 @@ def test_descendants_end_without_a_pid_namespace(no_namespaces, ending, status):
         while not over.wait(0.05):
             seen.append(len(sleepers()))
 
+    no_namespaces.evaluate(
+        [Job(TASK, candidate("pass"))]
+    )  # the reference's process ends, and with it all that has no parent left
     thread = threading.Thread(target=look)
     thread.start()
     verdict = no_namespaces.evaluate([Job(TASK, candidate(body))])[0]
