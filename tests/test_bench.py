@@ -25,32 +25,35 @@ def bench(*words: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_toy_counts_what_it_judged():
-    done = bench("toy", "--tasks", "2", "--device", "cpu")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^8 evaluations in [0-9.]+ s: [0-9.]+ per second on simulated H200$", done.stdout, re.M)
-    counts = dict(re.findall(r"^(\w+) +correct (\d)/2", done.stdout, re.M))
+def test_toy_counts_what_it_judged(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bench.py", "toy", "--tasks", "2", "--device", "cpu"])
+    bench_module.main()
+    out = capsys.readouterr().out
+    assert re.search(r"^8 evaluations in [0-9.]+ s: [0-9.]+ per second on simulated H200$", out, re.M)
+    counts = dict(re.findall(r"^(\w+) +correct (\d)/2", out, re.M))
     assert counts == {"broken": "0", "lazy": "2", "half": "2", "fused": "2"}
 
 
-def test_contexts_need_a_gpu():
-    done = bench("contexts", "--parallel", "2", "--total", "2")
+def test_contexts_need_a_gpu(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bench.py", "contexts", "--parallel", "2", "--total", "2"])
     if torch.cuda.is_available():
-        assert done.stdout.count("contexts per second") == 2
+        bench_module.main()
+        assert capsys.readouterr().out.count("contexts per second") == 2
     else:
-        assert done.returncode == 1 and "bench.py: no contexts here" in done.stderr and "Traceback" not in done.stderr
+        with pytest.raises(SystemExit, match="bench.py: no contexts here"):
+            bench_module.main()
 
 
 # Chaos
 
 
 def test_chaos_ends_every_job_in_one_verdict_and_leaves_nothing():
-    done = bench("chaos", "--n", "30", "--device", "cpu", "--call-s", "3")
+    done = bench("chaos", "--n", "20", "--device", "cpu", "--call-s", "2")
     off = [line for line in done.stdout.splitlines() if line.startswith("OFF: ")]
-    assert not off and done.stdout.startswith("30 evaluations in "), done.stdout + done.stderr
+    assert not off and done.stdout.startswith("20 evaluations in "), done.stdout + done.stderr
     assert "1 referees killed; 1 zygotes killed" in done.stdout or "2 referees killed" in done.stdout
     rows = re.findall(r"^([a-z ]+?) +(\d+) +0  ([a-z_]+ \d.*)$", done.stdout, re.M)
-    assert [kind for kind, _, _ in rows] == list(chaos.KINDS) and sum(int(n) for _, n, _ in rows) == 30
+    assert [kind for kind, _, _ in rows] == list(chaos.KINDS) and sum(int(n) for _, n, _ in rows) == 20
 
 
 def test_chaos_sees_what_is_left_over(tmp_path):

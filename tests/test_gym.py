@@ -1,5 +1,6 @@
 import contextlib
 import glob
+import io
 import json
 import os
 import signal
@@ -8,11 +9,14 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+import tyro
 from test_feedback import VERDICTS
 
+import doctor
 import gym as gym_module
 from gym import Args, Gym, GymError, Job, main, reference_code
 from kernelbench import Task, load_tasks, times
@@ -289,6 +293,16 @@ def command(*args: str, folder: Path = ROOT) -> subprocess.CompletedProcess:
     )
 
 
+def here(*args: str) -> SimpleNamespace:
+    """gym.py in this process: nothing is imported again."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        if args[0] == "doctor":
+            code = doctor.examine(*args[1:])
+        else:
+            code = main(tyro.cli(Args, args=args))
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
 def test_json_is_all_that_is_printed(tmp_path):
     """Although the candidate prints on every channel that it can find. From another folder, with paths relative to it."""
     noise = "import os, sys\nprint('NOISE')\nprint('NOISE', file=sys.stderr)\nos.write(1, b'NOISE')\nos.write(2, b'NOISE')\n"
@@ -301,7 +315,7 @@ def test_json_is_all_that_is_printed(tmp_path):
 
 
 def test_a_task_against_itself():
-    done = command("level1/2", "reference", "--any-code", "--device", "cpu")
+    done = here("level1/2", "reference", "--any-code", "--device", "cpu")
     assert (
         done.returncode == 0 and "speed-up 1.00 [1.00, 1.00]" in done.stdout and "...   0.0% (raw 0.0%)" in done.stdout
     )
@@ -310,7 +324,7 @@ def test_a_task_against_itself():
 def test_a_folder_of_kernels(tmp_path):
     for name in ("fused", "wrong", "no_kernel"):
         (tmp_path / f"{name}.py").write_text(KERNEL[name])
-    done = command(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu")
+    done = here(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu")
     rows = [line.split()[:2] for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
     assert rows[1] == ["fused.py", "correct"] and sorted(rows[2:4]) == [["no_kernel.py", "hack"], ["wrong.py", "wrong"]]
@@ -318,7 +332,7 @@ def test_a_folder_of_kernels(tmp_path):
     lines = (tmp_path / "verdicts.jsonl").read_text().splitlines()
     (tmp_path / "verdicts.jsonl").write_text("\n".join(lines[:2]) + "\n" + lines[2][:50])  # interrupted while it wrote
     (tmp_path / "lazy.py").write_text(KERNEL["lazy"])
-    done = command(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu", "--json")
+    done = here(str(KERNELS / "task.py"), str(tmp_path), "--device", "cpu", "--json")
     found = json.loads(done.stdout)
     assert {name: v["status"] for name, v in found.items()} == {
         "fused.py": "correct",
@@ -330,12 +344,12 @@ def test_a_folder_of_kernels(tmp_path):
     assert sorted(files) == ["fused.py", "lazy.py", "no_kernel.py", "wrong.py"]  # two were not judged again
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = command(str(KERNELS / "task.py"), str(empty), "--device", "cpu")
+    done = here(str(KERNELS / "task.py"), str(empty), "--device", "cpu")
     assert done.returncode == 2 and "holds no .py files" in done.stderr
 
 
 def test_doctor():
-    done = command("doctor", "cpu")
+    done = here("doctor", "cpu")
     assert done.returncode == 0 and "Kernels can be judged here." in done.stdout, done.stdout + done.stderr
     for words in ("Landlock", "pid namespace", "network namespace", "resource limits", "torch", "triton"):
         assert words in done.stdout

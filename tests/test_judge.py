@@ -424,34 +424,6 @@ def test_claims_and_times():
             positive(value)
 
 
-@pytest.fixture(scope="module", params=DEVICES)
-def softmaxes(request):
-    folder = Path(__file__).resolve().parent / "kernels"
-    names = ("two_kernels", "autotuned", "packs_once", "for_show")
-    task = load_tasks(str(folder / "softmax_task.py"), device=request.param)[0]
-    jobs = [Job(task, (folder / f"softmax_{name}.py").read_text()) for name in names]
-    with Gym(request.param, workers=WORKERS[request.param], seed=5, options=OPTIONS[request.param]) as gym:
-        yield dict(zip(names, gym.evaluate(jobs), strict=True))
-
-
-@pytest.mark.parametrize(
-    "name, own",
-    [
-        (
-            "two_kernels",
-            {"row_max_kernel", "normalise_kernel"},
-        ),  # any finite maximum gives the right softmax, unless it overflows
-        ("autotuned", {"softmax_kernel"}),
-        ("packs_once", {"softmax_kernel"}),  # the other one ran in the first call only
-    ],
-)
-def test_needed_kernels_are_no_decoys(softmaxes, name, own):
-    verdict = softmaxes[name]
-    assert verdict.status == "correct", verdict.message
-    assert {k["name"] for k in verdict.kernels if k["own"]} == own
-    assert all(k["launches"] == 1 for k in verdict.kernels if k["own"])
-
-
 LARGE_MEAN = """import torch
 import torch.nn as nn
 
@@ -486,16 +458,40 @@ class ModelNew(nn.Module):
 """
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_result_that_all_inputs_of_a_kind_share_is_no_decoy(device):
+@pytest.fixture(scope="module", params=DEVICES)
+def softmaxes(request):
+    folder = Path(__file__).resolve().parent / "kernels"
+    names = ("two_kernels", "autotuned", "packs_once", "for_show")
+    task = load_tasks(str(folder / "softmax_task.py"), device=request.param)[0]
+    jobs = [Job(task, (folder / f"softmax_{name}.py").read_text()) for name in names]
+    names += ("mean", "mean for show")
+    show = instead(MEAN_KERNEL, ("return o", "return 5 + 1e-3 * x.abs().mean()"))
+    jobs += [Job(Task("mean", LARGE_MEAN), code) for code in (MEAN_KERNEL, show)]
+    with Gym(request.param, workers=WORKERS[request.param], seed=5, options=OPTIONS[request.param]) as gym:
+        yield dict(zip(names, gym.evaluate(jobs), strict=True))
+
+
+@pytest.mark.parametrize(
+    "name, own",
+    [
+        (
+            "two_kernels",
+            {"row_max_kernel", "normalise_kernel"},
+        ),  # any finite maximum gives the right softmax, unless it overflows
+        ("autotuned", {"softmax_kernel"}),
+        ("packs_once", {"softmax_kernel"}),  # the other one ran in the first call only
+    ],
+)
+def test_needed_kernels_are_no_decoys(softmaxes, name, own):
+    verdict = softmaxes[name]
+    assert verdict.status == "correct", verdict.message
+    assert {k["name"] for k in verdict.kernels if k["own"]} == own
+    assert all(k["launches"] == 1 for k in verdict.kernels if k["own"])
+
+
+def test_a_result_that_all_inputs_of_a_kind_share_is_no_decoy(softmaxes):
     """A mean of many numbers hardly depends on which they are: what the kernel wrote for others of the same distribution would pass."""
-    with Gym(device, workers=1, seed=5, options=OPTIONS[device]) as gym:
-        verdict, show = gym.evaluate(
-            [
-                Job(Task("mean", LARGE_MEAN), MEAN_KERNEL),
-                Job(Task("mean", LARGE_MEAN), instead(MEAN_KERNEL, ("return o", "return 5 + 1e-3 * x.abs().mean()"))),
-            ]
-        )
+    verdict, show = softmaxes["mean"], softmaxes["mean for show"]
     assert verdict.status == "correct" and verdict.coverage > 0.9, verdict.message
     assert (show.status, show.hack) == ("hack", "decoy")
 
