@@ -61,7 +61,7 @@ class Cycles:
 
     def shared(self) -> bool:
         """Whether other processes use the GPU just now: they take turns of some ms."""
-        return self.device == "cuda" and self.wait(20) > 1.05 * self.fastest
+        return self.device == "cuda" and self.wait(8) > 1.05 * self.fastest
 
     @property
     def rate(self) -> float:

@@ -35,6 +35,7 @@ class Contest:
         self.cpu: dict[int, float] = {}  # ms for which the last block of so many forwards kept its CPU busy
         self.fastest = 0.0  # ms that half of the timed forwards stay below, by their events
         self.took = math.inf  # ms of the last call, from message to message, or of a forward in the last block
+        self.cold = True  # the next block of full size allocates memory
         self.graphs = False  # own kernels were launched in the first forward only
         self.calibrates = False  # what a block takes beyond its events is settled by this one
         self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
@@ -237,6 +238,11 @@ class Contest:
                 break
             time.sleep(wait)  # somebody's kernel that hangs, perhaps
         self.fastest = middle([b.events for b in blocks])
+        if self.calibrates:
+            plan.shared = shared
+        if not trusted and not plan.shared and (early := min(b.early(plan) for b in blocks)) < -1.0:
+            text = f"the head start of its CPU ended {-early:.1f} ms before its time"
+            raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
         if 2 * len(good) < wanted and not trusted:
             slow = max(0.0, min(b.unexplained(plan) for b in blocks))
             said = statistics.mean(e for b in blocks for e in b.events)
@@ -247,8 +253,8 @@ class Contest:
         return [b.samples() for b in good]
 
     def _rounds(self, reference: Reference, plan: "Plan", blocks: list, wanted: int) -> tuple[list["Block"], bool]:
-        """Times up to three rounds of blocks, with the GPU to itself. The blocks that count; whether somebody else used the GPU and too few
-        of them do."""
+        """Times up to three rounds of blocks, with the GPU to itself. The blocks that count; whether somebody else uses the GPU, where too few
+        do or others will be measured by them."""
         with self.referee.use_gpu(alone=True):
             for _ in range(3):
                 blocks += self._blocks(reference, plan, wanted)
@@ -260,9 +266,10 @@ class Contest:
                 prompt = [b for b in blocks if b.busy <= b.ahead] or blocks
                 good = [b for b in prompt if self.entry == "Model" or b.believed(plan)]
                 good = prompt if good and agree([b.samples() for b in prompt]) else good
-                if enough := 2 * len(good) >= wanted and agree([b.samples() for b in good]):
+                if 2 * len(good) >= wanted and agree([b.samples() for b in good]):
                     break
-            shared = not enough and 2 * len(good) < wanted and self.referee.cycles.shared()
+            doubtful = self.calibrates or 2 * len(good) < wanted
+            shared = doubtful and self.referee.cycles.shared()
         with self.referee.use_gpu():
             for block in blocks:
                 self._check(reference, block)
@@ -290,12 +297,13 @@ class Contest:
             t.zero_()
         self._settle()
         self._ask({"do": "prepare", "tree": self.layout}, self.options.call_s)
+        self.cold = True
 
     def _blocks(self, reference: Reference, plan: "Plan", wanted: int) -> list["Block"]:
         """`wanted` blocks of plan.calls forwards each, or of fewer where that many would take too long. The first of that size is not
         counted where its forwards are short: memory is allocated in it."""
         self.referee.cycles.steady()
-        blocks, cold, least = [], True, min(2, plan.calls)
+        blocks, least = [], min(2, plan.calls)
         most = 1e3 * self.options.most_s
         calls = max(least, min(plan.calls, int(most / self.took)))
         while len(blocks) < wanted:
@@ -307,8 +315,8 @@ class Contest:
             fits = max(least, min(plan.calls, int(most / self.took)))
             if fits > calls:  # this one showed how many forwards a block can have; it warms up too
                 calls, blocks = fits, []
-            elif cold and block.wall < 200:
-                cold, self.cpu = False, {}  # its CPU allocated memory
+            elif self.cold and block.wall < 200:
+                self.cold, self.cpu = False, {}  # its CPU allocated memory
             else:
                 blocks.append(block)
         self.seen.append(self.referee.state())
@@ -394,6 +402,7 @@ class Plan:
     light: bool = True
     overhead: float = 0.0
     jitter: float = 0.0
+    shared: bool = False
 
 
 @dataclass
@@ -411,6 +420,12 @@ class Block:
     def unexplained(self, plan: Plan) -> float:
         """ms per forward that nothing accounts for."""
         return (self.wall - self.ahead - self.filling - sum(self.events) - plan.overhead) / len(self.events)
+
+    def early(self, plan: Plan) -> float:
+        """ms, below 0 where the block ended before its head start and its forwards can have, up to errors of what was reckoned."""
+        if not self.ahead:
+            return 0.0
+        return self.unexplained(plan) * len(self.events) + 0.05 * self.ahead + 0.25 * self.filling
 
     def believed(self, plan: Plan) -> bool:
         return self.unexplained(plan) <= max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))

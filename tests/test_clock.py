@@ -192,6 +192,26 @@ def test_outputs_with_gaps_are_copied_within_their_time(judged):
     assert judged[0](code)
 
 
+def test_a_head_start_that_is_not_waited_for_is_noticed(judged, monkeypatch):
+    """A contestant whose GPU works instead: the block ends 10 ms earlier than its head start and its events add up to."""
+    block = Contest._block
+
+    def skips(contest, reference, plan, draws):
+        made = block(contest, reference, plan, draws)
+        made.ahead += 10.0
+        made.busy = 0.0
+        return made
+
+    monkeypatch.setattr(Contest, "_block", skips)
+    with pytest.raises(Stop, match="the head start of its CPU ended [0-9.]+ ms before its time") as stop:
+        judged[0](HONEST)
+    assert stop.value.hack == "clock"
+    plan = Plan(2, [], [], overhead=1.0)
+    assert Block(8.0, [1.0, 1.0], [], ahead=6.0).early(plan) == pytest.approx(-1.0 + 0.3)
+    assert Block(8.0, [1.0, 1.0], [], ahead=6.0, filling=2.0).early(plan) == pytest.approx(-3.0 + 0.3 + 0.5)
+    assert Block(8.0, [5.0, 5.0], []).early(plan) == 0.0  # no GPU, no head start
+
+
 def test_nobody_is_accused_while_somebody_else_uses_the_gpu(judged, monkeypatch):
     """Blocks whose walls are stretched: waited for, and at last believed no more than the referee's clock, but no hack."""
     waits, block = [], Contest._block
