@@ -14,11 +14,10 @@ from kernelbench.channel import BadMessage
 from kernelbench.compare import apart, finite, mismatch, same, structure
 from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import HALF, WIDER, Reference, nbytes
-from kernelbench.wire import Opened, Shared, dense, flatten, references, unflatten
+from kernelbench.wire import Held, Opened, Shared, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
 JITTER = 0.2  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
-PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once
 
 
 class Contest:
@@ -77,7 +76,7 @@ class Contest:
 
     def build(self, reference: Reference, by_seed: bool = False) -> list[str]:
         """Construct the candidate's model; the names of the reference's parameters that found no place in it."""
-        tensors = [] if by_seed else list(reference.weights.values())
+        self.by_seed, tensors = by_seed, [] if by_seed else list(reference.weights.values())
         names = [] if by_seed else list(reference.weights)
         try:
             init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [], exact=True)
@@ -183,22 +182,43 @@ class Contest:
         return all(map(finite, outputs))
 
     def right_despite(self, reference: Reference, mode: str, kernel: str | None = None) -> bool:
-        """Whether the output is right although what `kernel` (or every own kernel) writes was replaced. A model that launches nothing after
-        its first forward is built anew and records its graphs with what was replaced; the forward after that one counts."""
+        """Whether the output is right although what `kernel` (or every own kernel) writes was replaced."""
+        if self.graphs:
+            return self._right_anew(reference, mode, kernel)
         try:
-            if self.graphs:
-                self.build(reference)
-                self.call(reference, "recorded", self.folder, kernel, mode=mode, kernel=kernel)
-                mode = "count"
             return self.call(reference, "knockout", self.folder, kernel, mode=mode, kernel=kernel)[1] is None
-        except Stop as stop:  # the candidate could not live with the numbers: it needs the kernel
-            self.lost |= self.process.dead or (self.device == "cuda" and stop.status == "runtime_error")
-            return False
+        except Stop as stop:
+            return self._needs(stop)
+
+    def _needs(self, stop: Stop) -> bool:
+        """False: a candidate that could not live with the numbers needs the kernel."""
+        self.lost |= self.process.dead or (self.device == "cuda" and stop.status == "runtime_error")
+        return False
+
+    def _right_anew(self, reference: Reference, mode: str, kernel: str | None) -> bool:
+        """The same of a model that launches nothing after its first forward: it is built anew and records its graphs with what was replaced;
+        the forward after that one counts. Among models of which nothing is replaced, and which must be right: it cannot tell them apart."""
+        right = False
+        for number, now in enumerate(random.SystemRandom().sample([mode, "count", "count", "count"], 4)):
+            try:
+                self.build(reference, self.by_seed)
+                self.call(reference, "recorded", self.folder, mode, kernel, number, mode=now, kernel=kernel)
+                wrong = self.call(reference, "knockout", self.folder, mode, kernel, number)[1]
+            except Stop as stop:
+                if now == "count":
+                    raise
+                return self._needs(stop)
+            if now == mode:
+                right = wrong is None
+            elif wrong:
+                raise Stop("wrong", f"Built again, the model is wrong: {wrong}")
+        return right
 
     def record_again(self, reference: Reference):
         """What the kernels write in a first forward, for a model that launches them in no other."""
-        self.build(reference)
-        self.call(reference, "recorded", self.folder, mode="record")
+        self.build(reference, self.by_seed)
+        if wrong := self.call(reference, "recorded", self.folder, mode="record")[1]:
+            raise Stop("wrong", f"Built again, the model is wrong: {wrong}")
 
     def rest(self):
         """Until it is timed again this contestant holds as little memory as it can."""
@@ -445,28 +465,6 @@ def agree(blocks: list[list[float]]) -> bool:
     """Whether the blocks' medians lie within 1 % or 1 us (two steps of an event's clock) of each other."""
     medians = [statistics.median(block) for block in blocks]
     return max(medians) - min(medians) <= max(0.01 * min(medians), 0.001)
-
-
-class Held:
-    """An output of a timed forward, which nobody can change any more once it is held: a copy, or, of a large one, the output itself and
-    pieces of it from secret places, which are read at once and must still be there when all of it has been checked."""
-
-    def __init__(self, t: torch.Tensor, whole: bool):
-        n = max(1, WIDTH // t.element_size())
-        self.places, rows = None, t.numel() // n
-        if whole or not dense(t) or rows < PIECES:
-            self.t = t.clone()
-            return
-        self.t, self.rows = t, t.as_strided((rows, n), (n, 1))
-        seed = random.SystemRandom().getrandbits(63)
-        generator = torch.Generator(t.device).manual_seed(seed)
-        self.places = torch.randint(rows, (PIECES,), device=t.device, generator=generator)
-        self.taken = self.rows[self.places]
-
-    def moved(self) -> bool:
-        return self.places is not None and not torch.equal(
-            self.rows[self.places].view(torch.uint8), self.taken.view(torch.uint8)
-        )
 
 
 def _near(output: torch.Tensor, expected: torch.Tensor) -> bool:

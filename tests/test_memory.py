@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 import selfjudge
 from gym import Gym, Job, reference_code
-from kernelbench import Task, compare, contest, judge
+from kernelbench import Task, compare, judge, wire
 from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop
@@ -67,7 +67,7 @@ def referee():
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setitem(compare.CHUNK, "cpu", 1 << 12)
-    monkeypatch.setattr(contest, "PIECES", 64)
+    monkeypatch.setattr(wire, "PIECES", 64)
     monkeypatch.setattr(judge, "ARENA", 0)  # no arena is small enough to be kept for the next contestant
 
 
