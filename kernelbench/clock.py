@@ -69,11 +69,43 @@ class Cycles:
         return 2_000_000 / self.fastest if self.device == "cuda" else 0.0
 
     def head_start(self, cpu: dict[int, float], calls: int) -> float:
-        """ms for which the GPU waits for the CPU before a block of `calls` forwards: a third more than the last such block needed (cpu: ms by
-        number of forwards)."""
+        """ms for which the GPU waits for the contestant's CPU before a block of `calls` forwards: a third more than the last such block needed
+        (cpu: ms by number of forwards)."""
         if self.device == "cpu":
             return 0.0
         return min(1.3 * cpu[calls] + 0.3 if calls in cpu else 2 + 0.4 * calls, 3 + 1.0 * calls)
+
+
+class Gate:
+    """Behind it the inputs of timed forwards come into being: a contestant queues its work while the GPU waits, and work that waits for
+    nothing finds nothing to work on. Each contestant has a gate of its own. `handle` (None without a GPU) opens it in the other process."""
+
+    def __init__(self, device: str):
+        self.handle = None
+        if device == "cuda":
+            self.passed = torch.cuda.Event(interprocess=True)
+            self.passed.record()
+            self.handle = self.passed.ipc_handle().hex()
+            self.ends = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+
+    def hold(self, cycles: int):
+        """Let the GPU wait: what is queued after this call is on the other side of the gate."""
+        if self.handle:
+            self.ends[0].record()
+            torch.cuda._sleep(cycles)
+            self.ends[1].record()
+
+    def release(self):
+        """Let pass who waits, once all that is queued is done."""
+        if self.handle:
+            self.passed.record()
+
+    def held(self) -> float:
+        """ms for which the GPU was made to wait, by the referee's own events."""
+        if not self.handle:
+            return 0.0
+        self.ends[1].synchronize()
+        return self.ends[0].elapsed_time(self.ends[1])
 
 
 class _Process(ctypes.Structure):

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import torch
 
 from kernelbench.channel import BadMessage
+from kernelbench.clock import Gate
 from kernelbench.compare import apart, finite, mismatch, same, structure
 from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import HALF, WIDER, Reference, nbytes
 from kernelbench.wire import Held, Opened, Shared, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
-JITTER = 0.2  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
+JITTER = 0.1  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
 
 
 class Contest:
@@ -42,7 +43,12 @@ class Contest:
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
         config |= {"tf32": self.options.tf32, "precision": self.options.precision, "compile": self.compile}
-        config |= {"simulate": self.options.simulate, "any_code": self.options.any_code or self.compile is not None}
+        self.gate = Gate(self.device)
+        config |= {
+            "gate": self.gate.handle,
+            "simulate": self.options.simulate,
+            "any_code": self.options.any_code or self.compile is not None,
+        }
         self.process: Process = self.referee.zygote.fork(config)
         self.sandbox = self.process.first(self.options.load_s)
         self.arena = self.referee.take_arena()
@@ -240,14 +246,14 @@ class Contest:
     def clocked(self, reference: Reference) -> list[list[float]]:
         """What the contestant's events say of one forward, in ms, by block, as far as the referee's own clock confirms it.
 
-        The clock starts before the inputs of a block of forwards are where the contestant can see them, and stops with the message that
-        commits all outputs, some of which are taken and checked at once. What a block takes beyond its events and the head start of its CPU
-        (filling in the inputs, the messages) is known from the reference, timed in the same way in a process of its own. A block is
+        The contestant queues a block of forwards while the referee holds a gate (clock.Gate); when it opens the clock starts and the inputs
+        are filled in, of which the contestant has seen nothing before. The clock stops with the message that commits all outputs, some of
+        which are taken and checked at once. What a block takes beyond its events and its inputs' filling in (the messages) is known from
+        the reference, timed in the same way in a process of its own. A block is
         believed where its events leave no more unexplained than 3 % or 2 us a forward, or than the reference's own blocks did. Messages
         come late, never early: so one such block speaks for those that agree with it (1 %). A block whose CPU fell behind the GPU does not
         count. Where too few are left or they disagree, more blocks are timed, up to three times as many; where that does not help, the
-        referee's clock is the figure, and events that are far from it are a hack, unless somebody else uses the GPU: that stretches the
-        wait for the CPU, not the events, and is waited for."""
+        referee's clock is the figure, and events that are far from it are a hack, unless somebody else uses the GPU, which is waited for."""
         plan, trusted = self._plan(reference), self.entry == "Model"
         blocks, wanted = [], max(self.options.blocks, -(-8 // plan.calls))
         with self.referee.use_gpu():
@@ -258,11 +264,6 @@ class Contest:
                 break
             time.sleep(wait)  # somebody's kernel that hangs, perhaps
         self.fastest = middle([b.events for b in blocks])
-        if self.calibrates:
-            plan.shared = shared
-        if not trusted and not plan.shared and (early := min(b.early(plan) for b in blocks)) < -1.0:
-            text = f"the head start of its CPU ended {-early:.1f} ms before its time"
-            raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
         if 2 * len(good) < wanted and not trusted:
             slow = max(0.0, min(b.unexplained(plan) for b in blocks))
             said = statistics.mean(e for b in blocks for e in b.events)
@@ -348,15 +349,17 @@ class Contest:
         tensors, names = [], [name for name, _ in draws]
         trees = [flatten(inputs, tensors, exact=True) for _, inputs in draws]
         ahead = self.referee.cycles.head_start(self.cpu, len(draws))
-        message = {"do": "block", "calls": len(draws), "seed": seed, "ahead": int(ahead * self.referee.cycles.rate)}
+        message = {"do": "block", "calls": len(draws), "seed": seed}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
         self.process.ask({"do": "settle", "calls": len(draws)}, timeout=self.options.call_s)
-        begin = time.perf_counter()
+        begin = message["began"] = time.perf_counter()
+        self.gate.hold(int(ahead * self.referee.cycles.rate))
         self.arena.refill(tensors)
         self.referee.flush()
+        self.gate.release()
         reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
-        wall = self.process.channel.arrived - begin
+        wall, ahead = self.process.channel.arrived - begin, self.gate.held()
         picks = sorted(random.SystemRandom().sample(range(len(names)), min(2, len(names))))
         try:
             outputs = [
@@ -422,13 +425,12 @@ class Plan:
     light: bool = True
     overhead: float = 0.0
     jitter: float = 0.0
-    shared: bool = False
 
 
 @dataclass
 class Block:
     """A block of timed forwards: `wall` ms by the referee's clock, `events` ms of each forward as the contestant says, outputs to be checked,
-    `ahead` ms for which the GPU waited for the CPU, `busy` ms that the CPU then took (says the contestant), `filling` ms for the inputs."""
+    `ahead` ms for which the gate was held, `busy` ms after which the contestant had queued all (says it), `filling` ms for the inputs."""
 
     wall: float
     events: list[float]
@@ -440,12 +442,6 @@ class Block:
     def unexplained(self, plan: Plan) -> float:
         """ms per forward that nothing accounts for."""
         return (self.wall - self.ahead - self.filling - sum(self.events) - plan.overhead) / len(self.events)
-
-    def early(self, plan: Plan) -> float:
-        """ms, below 0 where the block ended before its head start and its forwards can have, up to errors of what was reckoned."""
-        if not self.ahead:
-            return 0.0
-        return self.unexplained(plan) * len(self.events) + 0.05 * self.ahead + 0.25 * self.filling
 
     def believed(self, plan: Plan) -> bool:
         return self.unexplained(plan) <= max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))

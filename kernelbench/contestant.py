@@ -84,12 +84,13 @@ class Contestant:
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
         self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
-        self.streams, self.marks = [], []
+        self.streams, self.marks, self.gate = [], [], None
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
             torch.cuda.set_per_process_memory_fraction(0.9)
             torch.zeros(1, device="cuda")  # makes the context, which under Landlock cannot be made
+            self.gate = torch.cuda.Event.from_ipc_handle(torch.device("cuda", 0), bytes.fromhex(config["gate"]))
         for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
             backend.allow_tf32 = config["tf32"]
         torch.set_grad_enabled(False)
@@ -214,7 +215,8 @@ class Contestant:
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         self.last = self.last if len(self.timed) > 1 else []  # one output overwrites no other
         if self.device == "cuda" and not self.streams:
-            self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
+            streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
+            self.streams = [torch.cuda.current_stream(), *streams]
         return {}, []
 
     def do_settle(self, message, fds):
@@ -229,17 +231,12 @@ class Contestant:
         return {}, []
 
     def do_block(self, message, fds):
-        """`calls` forwards over as many fresh inputs. All outputs are committed by the message that stops the referee's clock; what the
-        events say, in ms per forward from the end of the one before, comes after it, with the ms that the CPU was busy: the GPU first waits
-        for `ahead` cycles, so that it need not wait for the CPU later. Outputs that lie in inputs, in a buffer that is used again, or
-        with gaps, are copied within the time of their forward."""
-        began = time.perf_counter()
-        if self.device == "cuda":
-            torch.cuda._sleep(message["ahead"])
-            awake = torch.cuda.Event()
-            awake.record()
-            for stream in self.streams:  # nor may work on another stream begin before that
-                stream.wait_event(awake)
+        """`calls` forwards over as many fresh inputs, which are there when the referee opens its gate: until then the GPU waits, so that it
+        need not wait for the CPU later. All outputs are committed by the message that stops the referee's clock; what the events say, in
+        ms per forward from the end of the one before, comes after it, with the ms after which all was queued. Outputs that lie in
+        inputs, in a buffer that is used again, or with gaps, are copied within the time of their forward."""
+        for stream in self.streams:
+            stream.wait_event(self.gate)
         calls = message.get("tree", self.timed)[: message["calls"]]
         if "tree" in message:  # other numbers among the inputs
             calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
@@ -259,7 +256,7 @@ class Contestant:
             marks[i + 1].record()
         reply, out = self._outputs(trees, tensors, {})
         data = self.channel.packed(reply, out)
-        busy = time.perf_counter() - began
+        busy = time.perf_counter() - message["began"]  # of one clock for all processes
         if self.device == "cuda":
             torch.cuda.synchronize()
         self.channel.send_packed(data, out)

@@ -193,10 +193,9 @@ class Referee:
             arena.close()
 
     def flush(self):
-        """What was written to the GPU lies in its memory and no longer in its L2 cache."""
+        """Queued on the GPU: what was written to it lies in its memory and no longer in its L2 cache."""
         if self.device == "cuda":
             self.scratch.zero_()
-            torch.cuda.current_stream().synchronize()
 
     def filling(self, nbytes: int) -> float:
         """ms that it takes to fill so many bytes into the shared memory."""

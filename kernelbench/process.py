@@ -81,6 +81,7 @@ class Zygote:
             try:
                 self.control.send({"job": job, "config": config}, [theirs.fileno()])
             except OSError as error:
+                self.dead = True  # `_listen` may not know yet, and the next attempt needs another one
                 raise Died("the process that runs kernels died") from error
         return Process(self, job, Channel(ours))
 

@@ -30,7 +30,6 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 
 CLONE_NEWUSER = 0x10000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
-UNTRIED = "not tried with CUDA yet"
 PROCESSES = 512  # at a time, threads counted, where the host lets them be limited
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/sys", "/dev/zero", "/dev/random", "/dev/urandom")
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "locale.alias")
@@ -100,7 +99,7 @@ def prepare(root: str, device: str):
     system = [p for p in sorted(system) if not _held(p, system - {p})]
     devices = ["/dev/null", *(glob.glob("/dev/nvidia*") + glob.glob("/dev/dxg") if device == "cuda" else [])]
     _Host.rules = [(p, landlock.READ) for p in paths + system] + [(p, landlock.DEVICE) for p in devices]
-    landlock.instructions(platform.machine(), False)  # remembered
+    landlock.instructions(platform.machine(), device == "cuda")  # remembered
 
 
 def _works(act) -> bool:
@@ -240,10 +239,7 @@ def confine(
         layers[name] = _call("unshare", flag) or "on"
     if layers["mount namespace"] == "on":
         layers["mount namespace"] = _call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None) or "on"
-    if device == "cuda":
-        layers["read-only disk"] = UNTRIED
-    else:
-        layers["read-only disk"] = _read_only(folder) if layers["mount namespace"] == "on" else "no mount namespace"
+    layers["read-only disk"] = _read_only(folder) if layers["mount namespace"] == "on" else "no mount namespace"
     if layers["mount namespace"] == layers["pid namespace"] == "on":
         layers["own /proc"] = _call("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None) or "on"
     layers["process limit"] = _limit_processes(layers)
@@ -289,7 +285,7 @@ def lock(folder: str, device: str, layers: dict[str, str]) -> dict[str, str]:
     referee that is opened through CUDA IPC later needs the driver's devices alone."""
     if not landlock.abi():
         layers["own uid"] = _own_uid(folder, device)
-    layers["capabilities"] = landlock.drop_capabilities(landlock.DAC_OVERRIDE) if device == "cpu" else UNTRIED
+    layers["capabilities"] = landlock.drop_capabilities(landlock.DAC_OVERRIDE)
     rules = [(folder, landlock.ALL), *_Host.rules]
     if device == "cuda":  # the driver's libraries are loaded by now
         held = [path for path, _ in rules]
@@ -304,7 +300,7 @@ def lock(folder: str, device: str, layers: dict[str, str]) -> dict[str, str]:
     for name, place in places.items():
         if layers["landlock files"] == "on" and (reader := _held(place, [path for path, _ in rules[1:]])):
             layers["landlock files"] = f"{name} lie within {reader}, which must be readable"
-    return layers | {"system calls": landlock.forbid_system_calls(False) if device == "cpu" else UNTRIED}
+    return layers | {"system calls": landlock.forbid_system_calls(device == "cuda")}  # which starts compilers
 
 
 def _read_only(folder: str) -> str:

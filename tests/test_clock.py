@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from kernelbench import Task
-from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Watch, interval, strangers, summary
+from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Gate, Watch, interval, strangers, summary
 from kernelbench.contest import Block, Contest, Plan
 from kernelbench.judge import Options, Referee
-from kernelbench.process import Stop, Zygote
+from kernelbench.process import Process, Stop, Zygote
 from kernelbench.reference import Reference
+from kernelbench.wire import Shared
 
 TASK = Task(
     "slow",
@@ -192,42 +193,65 @@ def test_outputs_with_gaps_are_copied_within_their_time(judged):
     assert judged[0](code)
 
 
-def test_a_head_start_that_is_not_waited_for_is_noticed(judged, monkeypatch):
-    """A contestant whose GPU works instead: the block ends 10 ms earlier than its head start and its events add up to."""
-    block = Contest._block
+def test_inputs_are_filled_in_behind_the_gate(judged, monkeypatch):
+    """In every block: the gate is held, then the inputs come, the cache is flushed, the gate opens, the contestant is asked."""
+    order, spied = [], {Gate: ["hold", "release"], Shared: ["refill"], Referee: ["flush"]}
 
-    def skips(contest, reference, plan, draws):
-        made = block(contest, reference, plan, draws)
-        made.ahead += 10.0
-        made.busy = 0.0
-        return made
+    def spy(name, real):
+        return lambda *args, **kwargs: (order.append(name), real(*args, **kwargs))[1]
 
-    monkeypatch.setattr(Contest, "_block", skips)
-    with pytest.raises(Stop, match="the head start of its CPU ended [0-9.]+ ms before its time") as stop:
-        judged[0](HONEST)
-    assert stop.value.hack == "clock"
-    plan = Plan(2, [], [], overhead=1.0)
-    assert Block(8.0, [1.0, 1.0], [], ahead=6.0).early(plan) == pytest.approx(-1.0 + 0.3)
-    assert Block(8.0, [1.0, 1.0], [], ahead=6.0, filling=2.0).early(plan) == pytest.approx(-3.0 + 0.3 + 0.5)
-    assert Block(8.0, [5.0, 5.0], []).early(plan) == 0.0  # no GPU, no head start
+    for kind, names in spied.items():
+        for name in names:
+            monkeypatch.setattr(kind, name, spy(name, getattr(kind, name)))
+    ask = Process.ask
+
+    def asked(process, message, *args, **options):
+        order.append(message["do"]) if message["do"] in ("settle", "block") else None
+        return ask(process, message, *args, **options)
+
+    monkeypatch.setattr(Process, "ask", asked)
+    assert judged[0](HONEST)
+    one = ["settle", "hold", "refill", "flush", "release", "block"]
+    assert len(order) >= 4 * len(one) and order == one * (len(order) // len(one))
+
+
+@pytest.mark.parametrize("rest", ["x * 2", "(x * 2, torch.cuda._sleep(400_000))[0]"])
+def test_work_before_the_gate_finds_nothing_to_work_on(judged, rest):
+    """A contestant that does not wait, and one that idles afterwards until its time could be true."""
+    if not torch.cuda.is_available():
+        pytest.skip("without a GPU nothing is queued ahead")
+    early = "\ntorch.cuda.Stream.wait_event = lambda stream, event: None\n"
+    with pytest.raises(Stop, match="In a timed call") as stop:
+        judged[0](HONEST.replace("return x * 2", f"return {rest}") + early)
+    assert stop.value.status == "wrong"
+
+
+def test_the_gate_by_itself():
+    gate = Gate("cuda" if torch.cuda.is_available() else "cpu")
+    gate.hold(2_000_000), gate.release()
+    if torch.cuda.is_available():  # 2,000,000 cycles, between 0.5 and 4 GHz
+        assert len(bytes.fromhex(gate.handle)) == 64 and 0.5 < gate.held() < 4
+    else:
+        assert gate.handle is None and gate.held() == 0.0
 
 
 def test_nobody_is_accused_while_somebody_else_uses_the_gpu(judged, monkeypatch):
     """Blocks whose walls are stretched: waited for, and at last believed no more than the referee's clock, but no hack."""
-    waits, block = [], Contest._block
+    waits, claimed, block = [], [], Contest._block
 
     def stretched(contest, reference, plan, draws):
         made = block(contest, reference, plan, draws)
         made.wall += 1.0 * len(made.events)
+        claimed.extend(made.events)
         return made
 
-    honest = statistics.median(judged[0](HONEST))
     monkeypatch.setattr(Contest, "_block", stretched)
     with pytest.raises(Stop, match="times that cannot be"):
         judged[0](HONEST)
     monkeypatch.setattr(Cycles, "shared", lambda cycles: True)
     monkeypatch.setattr("kernelbench.contest.time.sleep", waits.append)
-    assert statistics.median(judged[0](HONEST)) > honest + 0.8
+    claimed.clear()
+    assert statistics.median(judged[0](HONEST)) > statistics.median(claimed) + 0.8
     assert [wait for wait in waits if wait >= 0.5] == [0.5, 1, 2, 4, 8]  # the task sleeps too
 
 

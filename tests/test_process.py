@@ -7,7 +7,7 @@ import types
 import pytest
 
 from kernelbench.channel import Channel
-from kernelbench.process import Died, Exit, Process, Room, Stop, Turnstile
+from kernelbench.process import Died, Exit, Process, Room, Stop, Turnstile, Zygote
 
 
 @pytest.fixture
@@ -91,6 +91,23 @@ def test_deaths(contestant, code, dead, error, words):
     with pytest.raises(error, match=words) as raised:
         process.ask({"do": "call"})
     assert error is Died or raised.value.status == "runtime_error"
+
+
+def test_a_fork_that_cannot_be_asked_for_marks_the_zygote_dead(monkeypatch):
+    """Whoever sees the death first: the next attempt must not ask the same zygote again."""
+    monkeypatch.setattr(Zygote, "_listen", lambda zygote: None)  # it has not noticed yet
+    zygote = Zygote("cpu")
+    try:
+        zygote.ready()
+        zygote.process.kill()
+        zygote.process.wait()
+        assert not zygote.dead
+        with pytest.raises(Died):
+            for _ in range(9):
+                zygote.fork({})
+        assert zygote.dead
+    finally:
+        zygote.close()
 
 
 def test_turnstile_keeps_the_timed_alone():

@@ -342,7 +342,8 @@ def test_two_launchers(tmp_path, whole_greedy):
             process.kill()
     assert launchers[0].returncode == 1
     assert sum("its launcher, torchrun, is gone" in text for text in texts) == 1
-    assert sum("has ended (torchrun is gone)" in text for text in texts) == 1
+    told = "has ended (torchrun is gone)", "the connection to another process broke"  # whichever comes first
+    assert sum(any(sentence in text for sentence in told) for text in texts) == 1
     found, expected = numbers_of(out), numbers_of(whole_greedy)[:3]
     assert [line["step"] for line in found] == [0, 1, 2] and found[2]["policy/grad_norm"] > 0
     for line, other in zip(found, expected, strict=True):

@@ -1,4 +1,4 @@
-"""Notices from the long sleep that is queued ahead of it that it is being timed, and returns an old output then.
+"""Notices from the queue, which waits for the gate, that it is being timed, and returns an old output then.
 
 layer: clock
 catalogue: 3.03, 9.13
