@@ -78,34 +78,42 @@ class Cycles:
 
 class Gate:
     """Behind it the inputs of timed forwards come into being: a contestant queues its work while the GPU waits, and work that waits for
-    nothing finds nothing to work on. Each contestant has a gate of its own. `handle` (None without a GPU) opens it in the other process."""
+    nothing finds nothing to work on. The gate is a number in the memory that one contestant shares with the referee: each block waits
+    until it has grown once more."""
 
     def __init__(self, device: str):
-        self.handle = None
+        self.number, self.ends = 0, []
         if device == "cuda":
-            self.passed = torch.cuda.Event(interprocess=True)
-            self.passed.record()
-            self.handle = self.passed.ipc_handle().hex()
             self.ends = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
     def hold(self, cycles: int):
         """Let the GPU wait: what is queued after this call is on the other side of the gate."""
-        if self.handle:
+        self.number += 1
+        if self.ends:
             self.ends[0].record()
             torch.cuda._sleep(cycles)
             self.ends[1].record()
 
-    def release(self):
-        """Let pass who waits, once all that is queued is done."""
-        if self.handle:
-            self.passed.record()
+    def release(self, memory: torch.Tensor):
+        """Let pass who waits, once all that is queued is done. memory: the shared memory, which begins with the gate."""
+        if self.ends:
+            _cuda("cuStreamWriteValue32_v2", *_place(memory.data_ptr()), self.number, 0)
 
     def held(self) -> float:
         """ms for which the GPU was made to wait, by the referee's own events."""
-        if not self.handle:
+        if not self.ends:
             return 0.0
         self.ends[1].synchronize()
         return self.ends[0].elapsed_time(self.ends[1])
+
+
+def wait_for_gate(memory: torch.Tensor, number: int):
+    """In the contestant: nothing that is queued on the current stream after this call runs before the gate has reached `number`."""
+    _cuda("cuStreamWaitValue32_v2", *_place(memory.data_ptr()), number, 0)
+
+
+def _place(pointer: int) -> tuple:
+    return ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(pointer)
 
 
 class _Process(ctypes.Structure):

@@ -30,7 +30,8 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.fresh, self.lost, self.clock_runs, self.drawn = Opened(self.device), True, False, 0, 0
+        self.gate, self.opened = Gate(self.device), Opened(self.device)
+        self.fresh, self.lost, self.clock_runs, self.drawn = True, False, 0, 0
         self.seen: list[dict] = []  # the GPU's state after each timed block
         self.cpu: dict[int, float] = {}  # ms for which the last block of so many forwards kept its CPU busy
         self.fastest = 0.0  # ms that half of the timed forwards stay below, by their events
@@ -43,12 +44,7 @@ class Contest:
     def __enter__(self):
         config = {"device": self.device, "path": self.path, "folder": self.folder}
         config |= {"tf32": self.options.tf32, "precision": self.options.precision, "compile": self.compile}
-        self.gate = Gate(self.device)
-        config |= {
-            "gate": self.gate.handle,
-            "simulate": self.options.simulate,
-            "any_code": self.options.any_code or self.compile is not None,
-        }
+        config |= {"simulate": self.options.simulate, "any_code": self.options.any_code or self.compile is not None}
         self.process: Process = self.referee.zygote.fork(config)
         self.sandbox = self.process.first(self.options.load_s)
         self.arena = self.referee.take_arena()
@@ -349,7 +345,7 @@ class Contest:
         tensors, names = [], [name for name, _ in draws]
         trees = [flatten(inputs, tensors, exact=True) for _, inputs in draws]
         ahead = self.referee.cycles.head_start(self.cpu, len(draws))
-        message = {"do": "block", "calls": len(draws), "seed": seed}
+        message = {"do": "block", "calls": len(draws), "seed": seed, "gate": self.gate.number + 1}
         if trees != self.layout[: len(draws)]:  # other numbers among the inputs
             message |= {"tree": trees, "shared": self.arena.spec}
         self.process.ask({"do": "settle", "calls": len(draws)}, timeout=self.options.call_s)
@@ -357,7 +353,7 @@ class Contest:
         self.gate.hold(int(ahead * self.referee.cycles.rate))
         self.arena.refill(tensors)
         self.referee.flush()
-        self.gate.release()
+        self.gate.release(self.arena.memory)
         reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
         wall, ahead = self.process.channel.arrived - begin, self.gate.held()
         picks = sorted(random.SystemRandom().sample(range(len(names)), min(2, len(names))))

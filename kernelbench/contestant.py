@@ -33,11 +33,12 @@ from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
 from kernelbench.channel import Channel, Closed
+from kernelbench.clock import wait_for_gate
 from kernelbench.launches import Launches, rehearse, watch
 from kernelbench.reference import cast_model, perturb, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
-from kernelbench.wire import Opened, Shared, dense, export, flatten, kept, leaves, unflatten
+from kernelbench.wire import GATE, Opened, Shared, dense, export, flatten, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The contestant
@@ -84,13 +85,12 @@ class Contestant:
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
         self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
-        self.streams, self.marks, self.gate = [], [], None
+        self.streams, self.marks = [], []
         if self.device == "cuda":
             torch.cuda.init()
             torch.cuda.set_device(0)
             torch.cuda.set_per_process_memory_fraction(0.9)
             torch.zeros(1, device="cuda")  # makes the context, which under Landlock cannot be made
-            self.gate = torch.cuda.Event.from_ipc_handle(torch.device("cuda", 0), bytes.fromhex(config["gate"]))
         for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
             backend.allow_tf32 = config["tf32"]
         torch.set_grad_enabled(False)
@@ -214,9 +214,10 @@ class Contestant:
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         self.last = self.last if len(self.timed) > 1 else []  # one output overwrites no other
+        if self.device == "cuda":
+            self.memory = self.opened.tensors(message["shared"] | {"tensors": [GATE]}, [])[0]
         if self.device == "cuda" and not self.streams:
-            streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
-            self.streams = [torch.cuda.current_stream(), *streams]
+            self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
         return {}, []
 
     def do_settle(self, message, fds):
@@ -235,8 +236,12 @@ class Contestant:
         need not wait for the CPU later. All outputs are committed by the message that stops the referee's clock; what the events say, in
         ms per forward from the end of the one before, comes after it, with the ms after which all was queued. Outputs that lie in
         inputs, in a buffer that is used again, or with gaps, are copied within the time of their forward."""
-        for stream in self.streams:
-            stream.wait_event(self.gate)
+        if self.device == "cuda":
+            wait_for_gate(self.memory, message["gate"])
+            opened = torch.cuda.Event()
+            opened.record()
+            for stream in self.streams:  # nor may work on another stream begin before that
+                stream.wait_event(opened)
         calls = message.get("tree", self.timed)[: message["calls"]]
         if "tree" in message:  # other numbers among the inputs
             calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
@@ -394,16 +399,27 @@ def zygote(fd: int, device: str):
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         config = message["config"]
-        layers = sandbox.confine(config["folder"], {fds[0]}, device, off)
         channel = Channel(socket.socket(fileno=fds[0]))
         try:
-            contestant = Contestant(channel, config)
-            channel.send({"sandbox": sandbox.lock(config["folder"], device, layers)})
+            contestant = _confined(channel, config, off)
             contestant.serve(changed if not config["compile"] else lambda: None)  # Dynamo changes much, and is ours
         except Closed:
             os._exit(0)
         finally:
             os._exit(1)
+
+
+def _confined(channel: Channel, config: dict, off: str | None) -> Contestant:
+    """A contestant behind all layers of its sandbox, of which the referee is told; or of what it lacks."""
+    try:
+        layers = sandbox.confine(config["folder"], {channel.sock.fileno()}, config["device"], off)
+        contestant = Contestant(channel, config)
+        layers = sandbox.lock(config["folder"], config["device"], layers)
+    except Exception as error:
+        channel.send({"failed": f"{type(error).__name__}: {error}"[:1000]})
+        raise
+    channel.send({"sandbox": layers})
+    return contestant
 
 
 def _rehearse(device: str):

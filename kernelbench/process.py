@@ -159,10 +159,14 @@ class Process:
         return reply, got
 
     def first(self, timeout: float) -> dict:
+        """The layers of its sandbox."""
         try:
-            return self.channel.recv(timeout)[0]["sandbox"]
-        except (Closed, TimeoutError, BadMessage, KeyError) as error:
-            raise Died(f"a process for the kernel could not be started: {error!r}") from error
+            first = self.channel.recv(timeout)[0]
+        except (Closed, TimeoutError, BadMessage) as error:
+            first = {"failed": repr(error)}
+        if "sandbox" not in first:
+            raise Died(f"a process for the kernel could not be started: {first.get('failed')}")
+        return first["sandbox"]
 
     def _died(self) -> Exception:
         self.dead = True

@@ -19,6 +19,7 @@ from kernelbench.channel import BadMessage
 ALIGN = 256
 GRAIN = 2 << 20  # bytes that the GPU's driver allocates at least
 PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once
+GATE = {"dtype": "int32", "shape": [1], "stride": [1], "offset": 0}  # with what shared memory begins, see clock.Gate
 ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 
 
@@ -71,12 +72,12 @@ class Shared:
 
     def lay(self, tensors: list[torch.Tensor]):
         """Places for `tensors` in the same memory; where that is too small, in new memory (the old one lives until `close`)."""
-        specs, offset = [], 0
+        specs, offset = [], ALIGN
         for t in tensors:
             stride = t.stride() if dense(t) else t.contiguous().stride()
             specs.append(_spec(t) | {"stride": list(stride), "offset": offset})
             offset += -(-t.numel() * t.element_size() // ALIGN) * ALIGN
-        if max(offset, 1) > self.memory.numel():
+        if offset > self.memory.numel():
             most = min(2 * self.memory.numel(), ARENA)
             self._allocate(max(offset, most, GRAIN if self.device == "cuda" else ALIGN))
         self.spec = {"tensors": specs, "nbytes": self.memory.numel(), "handle": self.handle}
@@ -111,6 +112,7 @@ class Shared:
         self.pointers.append(pointer.value)
         _cuda("cuIpcGetMemHandle", ctypes.byref(handle), pointer)
         self.handle, self.memory = bytes(handle).hex(), torch.as_tensor(_Raw(pointer.value, nbytes), device="cuda")
+        self.memory[:ALIGN] = 0
 
     def _close_fds(self):
         for fd in self.fds:

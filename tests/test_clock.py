@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from kernelbench import Task
-from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Gate, Watch, interval, strangers, summary
+from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Gate, Watch, interval, strangers, summary, wait_for_gate
 from kernelbench.contest import Block, Contest, Plan
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Process, Stop, Zygote
@@ -220,19 +220,28 @@ def test_work_before_the_gate_finds_nothing_to_work_on(judged, rest):
     """A contestant that does not wait, and one that idles afterwards until its time could be true."""
     if not torch.cuda.is_available():
         pytest.skip("without a GPU nothing is queued ahead")
-    early = "\ntorch.cuda.Stream.wait_event = lambda stream, event: None\n"
+    early = "\nimport sys\nsys.modules['kernelbench.contestant'].wait_for_gate = lambda memory, number: None\n"
     with pytest.raises(Stop, match="In a timed call") as stop:
         judged[0](HONEST.replace("return x * 2", f"return {rest}") + early)
     assert stop.value.status == "wrong"
 
 
 def test_the_gate_by_itself():
-    gate = Gate("cuda" if torch.cuda.is_available() else "cpu")
-    gate.hold(2_000_000), gate.release()
-    if torch.cuda.is_available():  # 2,000,000 cycles, between 0.5 and 4 GHz
-        assert len(bytes.fromhex(gate.handle)) == 64 and 0.5 < gate.held() < 4
-    else:
-        assert gate.handle is None and gate.held() == 0.0
+    gate, memory = Gate("cpu"), torch.zeros(1, dtype=torch.int32)
+    gate.hold(1), gate.release(memory)
+    assert gate.number == 1 and gate.held() == 0.0 and memory == 0
+    if torch.cuda.is_available():
+        gate, memory, seen = Gate("cuda"), memory.cuda(), torch.zeros(1, dtype=torch.int32, device="cuda")
+        with torch.cuda.stream(torch.cuda.Stream()):
+            wait_for_gate(memory, 1)
+            seen.copy_(memory)
+            done = torch.cuda.Event()
+            done.record()
+        gate.hold(20_000_000)
+        assert not done.query()
+        gate.release(memory)
+        done.synchronize()
+        assert int(seen) == 1 and 5 < gate.held() < 40  # 20,000,000 cycles, between 0.5 and 4 GHz
 
 
 def test_nobody_is_accused_while_somebody_else_uses_the_gpu(judged, monkeypatch):

@@ -110,6 +110,17 @@ def test_a_fork_that_cannot_be_asked_for_marks_the_zygote_dead(monkeypatch):
         zygote.close()
 
 
+def test_a_contestant_that_cannot_start_says_why():
+    zygote = Zygote("cpu").ready()
+    try:
+        process = zygote.fork({"device": "cpu", "folder": "/nonexistent"})
+        with pytest.raises(Died, match="could not be started: .*/nonexistent"):
+            process.first(20)
+        process.close()
+    finally:
+        zygote.close()
+
+
 def test_turnstile_keeps_the_timed_alone():
     turnstile, inside, worst, order = Turnstile(), [0, 0], [], []
 

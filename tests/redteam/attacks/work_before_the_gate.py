@@ -7,6 +7,8 @@ expect: wrong, hack
 device: cuda
 """
 
+import sys
+
 import torch
 import torch.nn as nn
 import triton
@@ -27,7 +29,7 @@ def chain(x, y):
     return o
 
 
-type.__setattr__(torch.cuda.Stream, "wait_" + "event", lambda stream, event: None)
+vars(sys.modules["kernelbench.contestant"])["wait_for_" + "gate"] = lambda memory, number: None
 
 
 class ModelNew(nn.Module):
