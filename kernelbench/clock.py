@@ -78,8 +78,8 @@ class Cycles:
 
 class Gate:
     """Behind it the inputs of timed forwards come into being: a contestant queues its work while the GPU waits, and work that waits for
-    nothing finds nothing to work on. The gate is a number in the memory that one contestant shares with the referee: each block waits
-    until it has grown once more."""
+    nothing finds nothing to work on. The gate is a number in the memory that one contestant shares with the referee (wire.Shared.gate):
+    each block waits until it has grown once more."""
 
     def __init__(self, device: str):
         self.number, self.ends = 0, []
@@ -94,10 +94,10 @@ class Gate:
             torch.cuda._sleep(cycles)
             self.ends[1].record()
 
-    def release(self, memory: torch.Tensor):
-        """Let pass who waits, once all that is queued is done. memory: the shared memory, which begins with the gate."""
+    def release(self, gate: torch.Tensor):
+        """Let pass who waits, once all that is queued is done."""
         if self.ends:
-            _cuda("cuStreamWriteValue32_v2", *_place(memory.data_ptr()), self.number, 0)
+            _cuda("cuStreamWriteValue32_v2", *_place(gate), self.number, 0)
 
     def held(self) -> float:
         """ms for which the GPU was made to wait, by the referee's own events."""
@@ -107,13 +107,13 @@ class Gate:
         return self.ends[0].elapsed_time(self.ends[1])
 
 
-def wait_for_gate(memory: torch.Tensor, number: int):
+def wait_for_gate(gate: torch.Tensor, number: int):
     """In the contestant: nothing that is queued on the current stream after this call runs before the gate has reached `number`."""
-    _cuda("cuStreamWaitValue32_v2", *_place(memory.data_ptr()), number, 0)
+    _cuda("cuStreamWaitValue32_v2", *_place(gate), number, 0)
 
 
-def _place(pointer: int) -> tuple:
-    return ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(pointer)
+def _place(gate: torch.Tensor) -> tuple:
+    return ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(gate.data_ptr())
 
 
 class _Process(ctypes.Structure):

@@ -18,7 +18,7 @@ from kernelbench.reference import HALF, WIDER, Reference, nbytes
 from kernelbench.wire import Held, Opened, Shared, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
-JITTER = 0.1  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
+JITTER = 0.05  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
 
 
 class Contest:
@@ -353,7 +353,7 @@ class Contest:
         self.gate.hold(int(ahead * self.referee.cycles.rate))
         self.arena.refill(tensors)
         self.referee.flush()
-        self.gate.release(self.arena.memory)
+        self.gate.release(self.arena.gate)
         reply, fds = self.process.ask(message, self.arena.fds if "tree" in message else (), self.options.call_s)
         wall, ahead = self.process.channel.arrived - begin, self.gate.held()
         picks = sorted(random.SystemRandom().sample(range(len(names)), min(2, len(names))))

@@ -38,7 +38,7 @@ from kernelbench.launches import Launches, rehearse, watch
 from kernelbench.reference import cast_model, perturb, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
-from kernelbench.wire import GATE, Opened, Shared, dense, export, flatten, kept, leaves, unflatten
+from kernelbench.wire import Opened, Shared, dense, export, flatten, gate, kept, leaves, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The contestant
@@ -215,7 +215,7 @@ class Contestant:
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         self.last = self.last if len(self.timed) > 1 else []  # one output overwrites no other
         if self.device == "cuda":
-            self.memory = self.opened.tensors(message["shared"] | {"tensors": [GATE]}, [])[0]
+            self.gate = self.opened.tensors(gate(message["shared"]), [])[0]
         if self.device == "cuda" and not self.streams:
             self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
         return {}, []
@@ -237,7 +237,7 @@ class Contestant:
         ms per forward from the end of the one before, comes after it, with the ms after which all was queued. Outputs that lie in
         inputs, in a buffer that is used again, or with gaps, are copied within the time of their forward."""
         if self.device == "cuda":
-            wait_for_gate(self.memory, message["gate"])
+            wait_for_gate(self.gate, message["gate"])
             opened = torch.cuda.Event()
             opened.record()
             for stream in self.streams:  # nor may work on another stream begin before that

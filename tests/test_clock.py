@@ -220,7 +220,7 @@ def test_work_before_the_gate_finds_nothing_to_work_on(judged, rest):
     """A contestant that does not wait, and one that idles afterwards until its time could be true."""
     if not torch.cuda.is_available():
         pytest.skip("without a GPU nothing is queued ahead")
-    early = "\nimport sys\nsys.modules['kernelbench.contestant'].wait_for_gate = lambda memory, number: None\n"
+    early = "\nimport sys\nsys.modules['kernelbench.contestant'].wait_for_gate = lambda gate, number: None\n"
     with pytest.raises(Stop, match="In a timed call") as stop:
         judged[0](HONEST.replace("return x * 2", f"return {rest}") + early)
     assert stop.value.status == "wrong"

@@ -14,6 +14,7 @@ from kernelbench.wire import (
     Shared,
     dense,
     flatten,
+    gate,
     references,
     unflatten,
     view,
@@ -210,6 +211,27 @@ def test_memory_is_used_again_for_other_tensors():
     assert torch.equal(first, large) and second.tolist() == [1, 1] and len(shared.fds) == len(fds)
     assert seen.view(torch.int32).tolist()[:2] == [7, 8]  # whoever holds the old memory keeps it
     shared.close()
+
+
+def test_places_on_a_gpu_by_hand(monkeypatch):
+    """Large tensors at multiples of 2 MiB as in torch's own memory, small ones of 512 bytes; behind them all, alone, the gate at 0."""
+
+    def allocate(shared, nbytes):
+        shared.memory = torch.ones(nbytes, dtype=torch.uint8)
+        shared.gate.zero_()
+
+    monkeypatch.setattr(Shared, "_allocate", allocate)
+    meta = lambda *shape: torch.empty(*shape, device="meta")  # noqa: E731
+    shared = Shared([], "cuda")
+    shared.lay([meta(3), meta(100), meta(1 << 18), meta(5), meta(2000, 1001)])
+    assert [spec["offset"] for spec in shared.spec["tensors"]] == [0, 512, 2 << 20, 3 << 20, 4 << 20]
+    (place,) = gate(shared.spec)["tensors"]
+    last = (4 << 20) + 4 * 2000 * 1001
+    assert last + 512 <= place["offset"] == shared.memory.numel() - 512 and place["offset"] % 512 == 0
+    assert view(shared.memory, place).data_ptr() == shared.gate.data_ptr() and int(shared.gate) == 0
+    for tensor in shared.tensors:
+        tensor.fill_(7)
+    assert int(shared.gate) == 0
 
 
 def test_the_other_side_cannot_pull_the_memory_away():
