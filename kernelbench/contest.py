@@ -18,7 +18,7 @@ from kernelbench.reference import HALF, WIDER, Reference, nbytes
 from kernelbench.wire import Held, Opened, Shared, flatten, references, unflatten
 
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
-JITTER = 0.05  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
+JITTER = 0.1  # ms at most by which a block's messages may be late unnoticed; twice that is no accident
 
 
 class Contest:
