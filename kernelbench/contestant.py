@@ -156,7 +156,7 @@ class Contestant:
 
             return init
 
-        torch.manual_seed(message["seed"])
+        seed_torch(message["seed"])
         with contextlib.ExitStack() as patches:
             if weights:
                 known = isinstance(self.cls, type) and issubclass(self.cls, torch.nn.Module)
