@@ -37,6 +37,7 @@ class Contest:
         self.fastest = 0.0  # ms that half of the timed forwards stay below, by their events
         self.took = math.inf  # ms of the last call, from message to message, or of a forward in the last block
         self.cold = True  # the next block of full size allocates memory
+        self.differs = False  # what knocked out a kernel last differed from what it had written
         self.graphs = False  # own kernels were launched in the first forward only
         self.calibrates = False  # what a block takes beyond its events is settled by this one
         self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
@@ -188,9 +189,22 @@ class Contest:
         if self.graphs:
             return self._right_anew(reference, mode, kernel)
         try:
-            return self.call(reference, "knockout", self.folder, kernel, mode=mode, kernel=kernel)[1] is None
+            reply, wrong = self.call(reference, "knockout", self.folder, mode, kernel, mode=mode, kernel=kernel)
+            self.differs = bool(reply and reply.get("differs"))
+            return wrong is None
         except Stop as stop:
             return self._needs(stop)
+
+    def right_with_other_weights(self, reference: Reference) -> bool:
+        """After a forward that was right with what the kernels wrote on other inputs: the same with what they write with other weights, if
+        the inputs make no difference to them (a kernel that unpacks weights)."""
+        if self.graphs or self.differs:
+            return True
+        try:
+            self.call(reference, "knockout", self.folder, "reweigh", mode="reweigh")
+        except Stop as stop:
+            return not self.lost and self._needs(stop)
+        return self.right_despite(reference, "swap")
 
     def _needs(self, stop: Stop) -> bool:
         """False: a candidate that could not live with the numbers needs the kernel."""

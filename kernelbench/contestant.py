@@ -34,7 +34,7 @@ from triton.compiler import ASTSource
 from kernelbench import sandbox, simulate
 from kernelbench.channel import Channel, Closed
 from kernelbench.clock import wait_for_gate
-from kernelbench.launches import Launches, rehearse, watch
+from kernelbench.launches import Launches, other_weights, rehearse, watch
 from kernelbench.reference import cast_model, perturb, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
@@ -180,10 +180,13 @@ class Contestant:
     def do_call(self, message, fds):
         """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
         inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        self.launches.begin(message.get("mode", "count"), message.get("kernel"), inputs, self.model)
+        mode = message.get("mode", "count")
+        self.launches.begin("record" if mode == "reweigh" else mode, message.get("kernel"), inputs, self.model)
         seed_torch(message["seed"])
         reply, tensors, self.last = {}, [], []
         with contextlib.ExitStack() as stack:
+            if mode == "reweigh":
+                stack.enter_context(other_weights(self.model))
             if not self.config["any_code"]:
                 stack.enter_context(self.poison)
             stack.enter_context(watch(self.device, self.launches.around))

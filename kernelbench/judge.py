@@ -16,6 +16,7 @@ Without a GPU the same protocol runs on Triton's interpreter and `simulate.py` g
 
 import contextlib
 import os
+import random
 import secrets
 import shutil
 import sys
@@ -368,14 +369,14 @@ class Referee:
         And those of which that is not known, because the process did not survive an earlier test."""
         if own and contest.graphs:
             contest.record_again(reference)
-        if not own or contest.right_despite(reference, "swap"):
+        if not own or contest.right_despite(reference, "swap") and contest.right_with_other_weights(reference):
             return set(), set()
         needed, left = set(), list(own)
         while (
             left and not contest.lost
         ):  # what makes indices for others comes early in a forward, and survives its test least
             kernel = left.pop()
-            if not contest.right_despite(reference, "noise", kernel):
+            if not all(contest.right_despite(reference, how, kernel) for how in ("noise", "huge")):
                 needed.add(kernel)
         return needed, set(left)
 
@@ -409,8 +410,11 @@ class Referee:
         def draws(*again):
             order = [0, *range(2, self.options.draws), 1][
                 : self.options.draws
-            ]  # the last, which a simulation times, is the task's own
-            names, replies, mode = [("check", i, *again) for i in order], [], "count"
+            ]  # the last, which is timed, is the task's own
+            names = [("check", i, *again) for i in order]
+            more = random.SystemRandom().randrange(3)  # so that nobody can count when the tests are over
+            names[-1:-1] = [("check", 1, *again, "more", i) for i in range(more)]
+            replies, mode = [], "count"
             for n in names:
                 reply = contest.check(reference, *n, mode=mode)
                 replies += [reply] if reply else []

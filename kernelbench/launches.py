@@ -7,6 +7,7 @@ of the forward holds, up to the tolerance, is no work of its own, nor are kernel
 that a CUDA graph records are tampered with as they are recorded. Runs beside the candidate, so what it finds is a claim. What tensors above LARGE held is kept in the host's memory: slow, but they fit.
 """
 
+import contextlib
 import math
 
 import torch
@@ -32,14 +33,13 @@ class Launches:
         self.mode, self.kernel, self.counts = mode, kernel, {}
         self.trail: list[tuple[str, bool]] = []  # own launches: the kernel, whether it was a copy
         self.made: set[int] = set()  # storages that own kernels wrote to
+        self.worked: dict[int, tuple] = {}  # storages that own kernels wrote to which did not only copy
         self.others: list[tuple[torch.Tensor, int]] = []  # what they took from others, and the launches before that
         if mode == "record":
             self.written = {}
-        given = [
-            *leaves(inputs),
-            *(model.state_dict(keep_vars=True).values() if isinstance(model, torch.nn.Module) else []),
-        ]
-        self.given = {t.untyped_storage().data_ptr() for t in given if isinstance(t, torch.Tensor)}
+        self.differs = False  # what was put in place of something differed from it
+        # what a forward starts from, with the version that tells whether a library wrote there since
+        self.given = {place(t): (t, _version(t)) for t in [*leaves(inputs), *held(model)]}
 
     def around(self, launch, run):
         """Every Triton launch of a forward passes here."""
@@ -51,38 +51,56 @@ class Launches:
         kernel = f"{launch.name} ({place + 1})" if place else launch.name
         number = self.counts.get((kernel, own), 0)
         self.counts[kernel, own] = number + 1
-        if not own or self.mode == "count" or (self.mode == "noise" and kernel != self.kernel):
+        if not own or self.mode == "count" or (self.mode in ("noise", "huge") and kernel != self.kernel):
             return run()
         if _capturing(self.device):
             return self._captured(kernel, launch.tensors, run)
         before = [_kept(t) for t in launch.tensors]
         run()
-        if self.mode == "noise":
-            for t, old in zip(launch.tensors, before):
-                for now, was in _parts(t, old):
-                    now.copy_(torch.where(_near(now, was), was, _noise(now)))
-        elif self.mode == "swap":
-            for t, old, other in zip(launch.tensors, before, self.written.get((kernel, number), [])):
-                if other is None or other.shape == t.shape:
-                    t.copy_(old if other is None else other)
-        else:
-            changed = [
-                not all(_equal(*parts).all() for parts in _parts(t, old)) for t, old in zip(launch.tensors, before)
-            ]
-            if self.mode == "record":
-                self.written[kernel, number] = [_kept(t) if c else None for t, c in zip(launch.tensors, changed)]
-            sources = [
-                s for s, c in zip(launch.tensors, changed) if not c and s.untyped_storage().data_ptr() not in self.given
-            ]
-            outputs = [(t, old) for t, old, c in zip(launch.tensors, before, changed) if c]
-            for s in sources:
-                few = len(self.others) < (8 if s.nbytes <= LARGE[self.device] else 1)
-                if few and s.numel() in self.sizes and s.untyped_storage().data_ptr() not in self.made:
-                    self.others.append((_kept(s), len(self.trail)))
-            self.made |= {t.untyped_storage().data_ptr() for t, _ in outputs}
-            copy = bool(outputs) and all(any(_repeats(t, old, s) for s in sources) for t, old in outputs)
-            self.trail.append((kernel, copy))
+        with torch.no_grad():
+            self._put_to_the_test(kernel, number, launch.tensors, before)
         return None
+
+    def _put_to_the_test(self, kernel: str, number: int, tensors: list, before: list):
+        changed = [not all(_equal(*parts).all() for parts in _parts(t, old)) for t, old in zip(tensors, before)]
+        if self.mode in ("noise", "huge"):
+            for t, old in [pair for pair, c in zip(zip(tensors, before), changed) if c]:
+                for now, was in _parts(_unique(t), _unique(old)):
+                    now.copy_(torch.where(_near(now, was), was, _noise(now, self.mode == "huge")))
+        elif self.mode == "swap":
+            for t, old, other, c in zip(tensors, before, self.written.get((kernel, number), []), changed):
+                other = old if other is None else other
+                if (c or other is not old) and other.shape == t.shape:
+                    self.differs |= not all(_near(*parts).all() for parts in _parts(t, other))
+                    _unique(t).copy_(_unique(other))
+        else:
+            if self.mode == "record":
+                self.written[kernel, number] = [_kept(t) if c else None for t, c in zip(tensors, changed)]
+            self._follow(kernel, tensors, before, changed)
+
+    def _follow(self, kernel: str, tensors: list, before: list, changed: list[bool]):
+        """Whether the launch only repeated what another tensor held before it: at least half of the bytes that it wrote."""
+        sources = [
+            old for t, old in zip(tensors, before) if not self._is_given(t) and not self._is_given(t, self.worked)
+        ]
+        outputs = [(t, old) for t, old, c in zip(tensors, before, changed) if c]
+        for t, s in zip(tensors, before):
+            few = len(self.others) < (64 if s.nbytes <= LARGE[self.device] else 1)
+            if few and not self._is_given(t) and s.numel() in self.sizes and place(t) not in self.made:
+                self.others.append((s, len(self.trail)))
+        self.made |= {place(t) for t, _ in outputs}
+        repeats = [any(_repeats(t, old, s) for s in _readings(sources, t) if s is not old) for t, old in outputs]
+        repeated = sum(t.nbytes for (t, _), r in zip(outputs, repeats) if r)
+        copy = bool(outputs) and 2 * repeated >= sum(t.nbytes for t, _ in outputs)
+        self.trail.append((kernel, copy))
+        if not copy:
+            self.worked |= {place(t): (t, _version(t)) for t, _ in outputs}
+
+    def _is_given(self, t: torch.Tensor, by: dict | None = None) -> bool:
+        """Whether t is an input or a weight into which no library has written since the forward began (since an own kernel did its work
+        there: by=self.worked; passing on one's own result is no copy)."""
+        owner, version = (self.given if by is None else by).get(place(t), (None, None))
+        return version is not None and _version(owner) == version
 
     def _captured(self, kernel: str, tensors: list[torch.Tensor], run):
         """A launch that a CUDA graph records: nothing can be compared while it does, so what the kernel is known to write is replaced
@@ -93,8 +111,10 @@ class Launches:
             if other is None:
                 continue
             if self.mode == "swap" and other.shape == t.shape:
+                self.differs = True
                 t.copy_(other)
-            elif self.mode in ("swap", "noise"):
+            elif self.mode in ("swap", "noise", "huge"):
+                self.differs = True
                 t.fill_(-777 if t.dtype.is_floating_point else 1)
 
     def end(self, outputs: list[torch.Tensor]):
@@ -107,7 +127,8 @@ class Launches:
     def report(self) -> dict:
         counts = [[kernel, own, n] for (kernel, own), n in self.counts.items()]
         working = {kernel for kernel, copy in self.trail if not copy}
-        return {"launches": counts, "copies": sorted({kernel for kernel, _ in self.trail} - working)}
+        copies = sorted({kernel for kernel, _ in self.trail} - working)
+        return {"launches": counts, "copies": copies, "differs": self.differs}
 
 
 def rehearse(device: str):
@@ -116,6 +137,69 @@ def rehearse(device: str):
     near, same = _near(a, b), _equal(a, b).all()
     a.copy_(torch.where(near, b, _noise(a)))
     _repeats(a, b, b), _alike(a, b), _kept(a), same.item()
+
+
+def _version(t: torch.Tensor) -> int | None:
+    """Counts what torch writes to t; None where nobody counts."""
+    return None if t.is_inference() else t._version
+
+
+def place(t: torch.Tensor) -> int:
+    return t.untyped_storage().data_ptr()
+
+
+def held(model) -> list[torch.Tensor]:
+    """A model's parameters and buffers, of all its modules, without calling anything of its own."""
+    found, todo, seen = [], [model], set()
+    while todo:
+        module = todo.pop()
+        if not isinstance(module, torch.nn.Module) or id(module) in seen:
+            continue
+        seen.add(id(module))
+        parts = [module.__dict__.get(name) for name in ("_parameters", "_buffers", "_modules")]
+        parts = [list(dict.values(part)) for part in parts if isinstance(part, dict)]
+        todo += [m for part in parts for m in part]
+        found += [t for part in parts for t in part if isinstance(t, torch.Tensor)]
+    return found
+
+
+@contextlib.contextmanager
+def other_weights(model):
+    """While inside, the model's parameters and buffers hold other numbers: floats are moved, integers put in another order."""
+    tensors = held(model)
+    with torch.no_grad():
+        saved = [t.clone() for t in tensors]
+        for t in tensors:
+            if t.is_floating_point():
+                t.add_(
+                    torch.randn(t.shape, device=_home(t)).to(t.dtype)
+                    * (t.float().std(unbiased=False) + 0.1).to(t.dtype)
+                )
+            else:
+                t.copy_(t.flatten().flip(0).view(t.shape))
+        try:
+            yield
+        finally:
+            for t, old in zip(tensors, saved):
+                t.copy_(old)
+
+
+def _unique(t: torch.Tensor) -> torch.Tensor:
+    """t without the repetitions of an expanded tensor."""
+    for axis, (size, step) in enumerate(zip(t.shape, t.stride())):
+        t = t.narrow(axis, 0, 1) if size > 1 and step == 0 else t
+    return t
+
+
+def _readings(sources: list[torch.Tensor], t: torch.Tensor) -> list[torch.Tensor]:
+    """`sources`, and those of integers also with their bits read as t's numbers."""
+    wide = t.element_size() if t.dtype.is_floating_point else 0
+    bits = [
+        s.contiguous().reshape(-1).view(t.dtype)
+        for s in sources
+        if wide and not s.dtype.is_floating_point and not s.is_complex() and s.numel() and s.nbytes == t.nbytes
+    ]
+    return [*sources, *bits]
 
 
 def _tensors(args) -> list[torch.Tensor]:
@@ -197,8 +281,12 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     return True
 
 
-def _noise(t: torch.Tensor) -> torch.Tensor:
+def _noise(t: torch.Tensor, huge: bool = False) -> torch.Tensor:
+    """Random values; huge: of float tensors, such that no stable formula cancels them (a maximum that is only subtracted)."""
     if t.dtype.is_floating_point:
+        if huge:
+            top = 0.1 * torch.finfo(t.dtype).max ** 0.8
+            return (torch.randn(t.shape, device=_home(t)).sign() * top).to(t.dtype)
         # finite, of either sign, from tame to very large: nothing cancels it by accident
         top = min(6.0, math.log10(torch.finfo(t.dtype).max) - 0.5)
         size = 10 ** torch.empty(t.shape, device=_home(t)).uniform_(1, top)

@@ -32,7 +32,7 @@ def test_counts_by_kernel_and_owner():
     launch(launches, lambda: x.add_(1), x, file=OTHER, which=ROW_MAX)  # another function of the same name
     assert x.tolist() == [4, 4, 4]
     rows = [["chain", True, 2], ["row_max", True, 1], ["chain (2)", False, 1]]
-    assert launches.report() == {"launches": rows, "copies": []}
+    assert launches.report() == {"launches": rows, "copies": [], "differs": False}
 
 
 def test_tensors_of_a_launch_wherever_they_are():
