@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import torch
 
 CHUNK = {"cpu": 1 << 18, "cuda": 1 << 23}  # values that are compared at once
+EIGHT = {torch.float8_e4m3fn: 0.125, torch.float8_e5m2: 0.25}  # tolerance of 8-bit floats: one step
+EIGHT |= {torch.float8_e4m3fnuz: 0.125, torch.float8_e5m2fnuz: 0.25}
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
 
@@ -26,7 +28,12 @@ def pieces(*tensors: torch.Tensor, start: int = 0) -> Iterator[tuple[int, list[t
 
 
 def finite(t: torch.Tensor) -> bool:
-    return not t.is_floating_point() or all(part.isfinite().all() for _, (part,) in pieces(t))
+    return not t.is_floating_point() or all(_wide(part).isfinite().all() for _, (part,) in pieces(t))
+
+
+def _wide(t: torch.Tensor) -> torch.Tensor:
+    """Numbers of 8 bits as such that can be reckoned with."""
+    return t.float() if t.is_floating_point() and t.element_size() == 1 else t
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -65,6 +72,8 @@ def mismatch(
         return None
     if expected.is_complex():
         output, expected = torch.view_as_real(output), torch.view_as_real(expected)
+    if expected.dtype in EIGHT:  # one step of their own
+        return mismatch(output.float(), expected.float(), EIGHT[expected.dtype] if tolerance is None else tolerance)
     faults = Faults(expected.shape)
     if not expected.dtype.is_floating_point:
         for start, (o, e) in pieces(output, expected):

@@ -85,7 +85,7 @@ class Contest:
             init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [], exact=True)
         except TypeError as error:
             raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
-        message = {"do": "build", "names": names, "seed": reference.seed, "init": init}
+        message = {"do": "build", "names": names, "seed": reference.seed, "moved": reference.moved, "init": init}
         self._show(tensors + extra)
         reply, _ = self._ask(message, self.options.load_s)
         unmatched = reply.get("unmatched")

@@ -25,6 +25,7 @@ from unittest import mock
 import torch
 import triton
 import triton.language as tl
+from torch._functorch.vmap import lazy_load_decompositions
 from torch.nn.parameter import is_lazy
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_map
@@ -169,7 +170,7 @@ class Contestant:
                 model = self.cls(*args, **kwargs)
         self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
         if isinstance(model, torch.nn.Module):
-            take(self.model) if message["names"] else perturb(self.model, message["seed"])
+            take(self.model) if message["names"] else perturb(self.model, message["seed"], message["moved"])
         self.plain = self.model = cast_model(self.model, self.config["precision"])
         if self.config["compile"]:
             self.model = compiled(self.plain, self.config["compile"])
@@ -179,8 +180,11 @@ class Contestant:
 
     def do_call(self, message, fds):
         """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
-        inputs = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        mode = message.get("mode", "count")
+        shared = self.opened.tensors(message["shared"], fds)
+        given = (
+            [t.clone() for t in shared] if self.device == "cpu" else shared
+        )  # or what the last call kept would show them
+        inputs, mode = unflatten(message["tree"], given), message.get("mode", "count")
         self.launches.begin("record" if mode == "reweigh" else mode, message.get("kernel"), inputs, self.model)
         seed_torch(message["seed"])
         reply, tensors, self.last = {}, [], []
@@ -200,6 +204,8 @@ class Contestant:
                 trees, sent = [flatten(self.model(*inputs), tensors)], tensors
                 torch.cuda.synchronize()
                 reply |= {"peak": torch.cuda.max_memory_allocated()}
+        for t, left in zip(shared, given) if self.device == "cpu" else ():
+            t.copy_(left)
         self.last = tensors  # alive, so that only a buffer that is used again lies there
         self.launches.end(sent)
         return self._outputs(trees, sent, reply | self.launches.report())
@@ -445,6 +451,7 @@ def _rehearse(device: str):
             triton.compile(ASTSource(add_one, types, {"BLOCK": 64}), target=GPUTarget("cuda", 90, 32))
         with torch.no_grad(), Flops():
             torch.ones(2, 2) @ torch.ones(2, 2)
+        lazy_load_decompositions()
         return
 
     class Rehearsal(torch.nn.Module):
@@ -452,6 +459,7 @@ def _rehearse(device: str):
             add_one[(2,)](x, x.numel(), BLOCK=64)
             return torch.softmax(torch.relu(x) * 2, dim=0)
 
+    lazy_load_decompositions()
     for _ in range(2):
         with torch.no_grad(), simulate.Meter(simulate.DEVICES["H200"], __file__):
             Rehearsal()(torch.randn(100))

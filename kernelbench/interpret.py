@@ -54,12 +54,13 @@ class Traffic:
         for tensor in tensors:
             start, size = tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()
             used[start, start + size] = used.get((start, start + size), 0) + tensor.numel() * tensor.element_size()
-        self.spans: list[list[int]] = []  # [start, end, bytes of the tensors there, bytes read], disjoint and sorted
+        # [start, end, bytes of the tensors there, bytes read, lowest and highest address read], disjoint and sorted
+        self.spans: list[list[int]] = []
         for (start, end), size in sorted(used.items()):
             if self.spans and start < self.spans[-1][1]:
                 self.spans[-1][1:3] = max(end, self.spans[-1][1]), self.spans[-1][2] + size
             else:
-                self.spans.append([start, end, min(size, end - start), 0])
+                self.spans.append([start, end, min(size, end - start), 0, end, start])
         self.written = self.flops = self.dot_flops = 0
 
     def touch(self, pointers: TensorHandle, mask: np.ndarray, what: str) -> None:
@@ -72,7 +73,8 @@ class Traffic:
         low, high = int(active.min()), int(active.max()) + size
         for span in self.spans:
             if span[0] <= low and high <= span[1]:
-                span[3] += size * active.size * (what != "store")
+                if what != "store":
+                    span[3:] = span[3] + size * active.size, min(span[4], low), max(span[5], high)
                 return
         bounds = np.array([[0, 0], *(span[:2] for span in self.spans)], dtype=np.uint64)  # row 0: below every span
         where = np.searchsorted(bounds[:, 0], active, side="right") - 1
@@ -81,18 +83,25 @@ class Traffic:
             place = f"{self.name}, program {interpreter.interpreter_builder.grid_idx}, {what}"
             text = f"{outside} of {active.size} active lanes lie outside every tensor passed to the kernel"
             raise IllegalAccess(f"illegal memory access: {place}: {text}; check its mask and offsets")
-        for span, lanes in zip(self.spans, np.bincount(where.ravel(), minlength=len(bounds))[1:]):
-            span[3] += size * int(lanes) * (what != "store")
+        for i, span in enumerate(self.spans if what != "store" else (), 1):
+            if (there := active[where == i]).size:
+                span[3] += size * there.size
+                span[4:] = min(span[4], int(there.min())), max(span[5], int(there.max()) + size)
+
+    @staticmethod
+    def _once(span: list[int]) -> int:
+        """Bytes that can be read for the first time: of the tensors that were passed, or from the first to the last that was read."""
+        return max(span[2], span[5] - span[4])
 
     @property
     def first(self) -> int:
         """Bytes written, and read for the first time."""
-        return self.written + sum(min(read, size) for _, _, size, read in self.spans)
+        return self.written + sum(min(span[3], self._once(span)) for span in self.spans)
 
     @property
     def again(self) -> int:
         """Bytes read again: what exceeds one pass over the tensors of a span."""
-        return sum(max(0, read - size) for _, _, size, read in self.spans)
+        return sum(max(0, span[3] - self._once(span)) for span in self.spans)
 
 
 IDLE = Traffic("", [])
@@ -305,19 +314,35 @@ def _check_tensor(self: interpreter.ReduceScanOpInterface, tensors: tuple) -> No
     traffic.flops += sum(x.handle.data.size for x in tensors)
 
 
+# built-in functions that a compiled kernel cannot call
+_NO_TRITON = set(
+    "__import__ eval exec compile open globals locals vars dir setattr delattr type super object map filter".split()
+)
+_NO_TRITON |= set("memoryview bytearray breakpoint input iter next".split())
+
+
+def _getattr(value: Any, name: str, *default: Any) -> Any:
+    if name == "handle":
+        raise NotTriton("a value of Triton has no attribute 'handle' that Python could use")
+    return getattr(value, name, *default)
+
+
 def _compile_and_exec(self: interpreter.FunctionRewriter, tree: Any) -> Callable:
     """The interpreter's own fills the candidate's globals with all of its imports (so `math` works without an import) and loses closures."""
     outer = inspect.getclosurevars(self.fn).nonlocals
+    bound = {*outer, *self.fn.__globals__, *self.fn.__code__.co_varnames}
     for node in (n for line in tree.body[0].body for n in ast.walk(line)):
         if isinstance(node, ast.Attribute) and node.attr == "handle":
             raise NotTriton("a value of Triton has no attribute 'handle' that Python could use")
         name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
         if name == "range" and name not in outer.keys() | self.fn.__globals__.keys():
             node.id = "_triton_range"
+        if name in _NO_TRITON and name not in bound:
+            raise NotTriton(f"{name}() has no meaning within a @jit'ed function")
         if not _in_reach(outer.get(name, self.fn.__globals__.get(name))):
             raise NotTriton(f"Cannot access global variable {name} from within @jit'ed function")
     scope = {**self.fn.__globals__, **outer} if outer else self.fn.__globals__
-    scope |= {"interpreter_semantic": interpreter.interpreter_semantic, "_triton_range": _range}
+    scope |= {"getattr": _getattr, "interpreter_semantic": interpreter.interpreter_semantic, "_triton_range": _range}
     found: dict[str, Callable] = {}
     exec(compile(tree, self.filename, "exec", dont_inherit=True), scope, found)
     return found[self.fn.__name__]

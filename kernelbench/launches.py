@@ -65,14 +65,15 @@ class Launches:
         changed = [not all(_equal(*parts).all() for parts in _parts(t, old)) for t, old in zip(tensors, before)]
         if self.mode in ("noise", "huge"):
             for t, old in [pair for pair, c in zip(zip(tensors, before), changed) if c]:
-                for now, was in _parts(_unique(t), _unique(old)):
+                for now, was in _parts(*_unique(t, old)):
                     now.copy_(torch.where(_near(now, was), was, _noise(now, self.mode == "huge")))
         elif self.mode == "swap":
             for t, old, other, c in zip(tensors, before, self.written.get((kernel, number), []), changed):
                 other = old if other is None else other
                 if (c or other is not old) and other.shape == t.shape:
                     self.differs |= not all(_near(*parts).all() for parts in _parts(t, other))
-                    _unique(t).copy_(_unique(other))
+                    target, other = _unique(t, other)
+                    target.copy_(other)
         else:
             if self.mode == "record":
                 self.written[kernel, number] = [_kept(t) if c else None for t, c in zip(tensors, changed)]
@@ -184,11 +185,13 @@ def other_weights(model):
                 t.copy_(old)
 
 
-def _unique(t: torch.Tensor) -> torch.Tensor:
-    """t without the repetitions of an expanded tensor."""
+def _unique(t: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """t without the repetitions of an expanded tensor, and the others at the same places."""
+    tensors = (t, *others)
     for axis, (size, step) in enumerate(zip(t.shape, t.stride())):
-        t = t.narrow(axis, 0, 1) if size > 1 and step == 0 else t
-    return t
+        if size > 1 and step == 0:
+            tensors = tuple(x.narrow(axis, 0, 1) for x in tensors)
+    return tensors
 
 
 def _readings(sources: list[torch.Tensor], t: torch.Tensor) -> list[torch.Tensor]:

@@ -49,7 +49,7 @@ NAMES = {
     "sys.addaudithook threading.settrace threading.setprofile threading.settrace_all_threads threading.setprofile_all_threads "
     "inspect.currentframe inspect.stack inspect.trace inspect.getouterframes inspect.getinnerframes traceback.walk_stack "
     "traceback.extract_stack types.FrameType",
-    "objects": "gc.get_objects gc.get_referrers gc.get_referents gc.callbacks gc.garbage gc.set_debug",
+    "objects": "inspect.getmodule gc.get_objects gc.get_referrers gc.get_referents gc.callbacks gc.garbage gc.set_debug",
     "code": "types.CodeType types.FunctionType types.LambdaType types.CellType",
     "native": "ctypes _ctypes cffi _cffi_backend mmap numpy.ctypeslib torch.ops.load_library torch.cuda._compile_kernel",
     "process": "subprocess _posixsubprocess multiprocessing _multiprocessing torch.multiprocessing signal _signal socket _socket pty _thread "
@@ -60,7 +60,8 @@ NAMES = {
     "patch": "unittest.mock.patch sys.meta_path sys.path_hooks torch._C._dispatch_library torch.nn.modules.module.register_module_forward_hook "
     "torch.nn.modules.module.register_module_forward_pre_hook",
     "subclass": "torch.Tensor._make_subclass torch.Tensor._make_wrapper_subclass torch.utils._python_dispatch torch._C.DisableTorchFunction "
-    "torch._C.DisableTorchFunctionSubclass torch._C._DisableTorchDispatch torch._C._ExcludeDispatchKeyGuard",
+    "torch._C.DisableTorchFunctionSubclass torch._C._DisableTorchDispatch torch._C._ExcludeDispatchKeyGuard "
+    "torch._C._ForceDispatchKeyGuard torch.utils._mode_utils",
     "harness": "kernelbench __main__",
     "hidden": "marshal.loads marshal.load",
     "threads": "threading concurrent.futures asyncio",
@@ -76,7 +77,7 @@ NAMES = {
     "environment": "os.putenv os.unsetenv os.environ.update os.environ.setdefault os.environ.pop os.environ.clear",
     "pickle": "pickle _pickle dill cloudpickle marshal shelve",
     "tf32": "torch.set_float32_matmul_precision",
-    "source": "inspect.getsource inspect.getsourcelines inspect.getfile inspect.getmodule",
+    "source": "inspect.getsource inspect.getsourcelines inspect.getfile",
     "memory": "gc torch.cuda.memory.CUDAPluggableAllocator",
     "profile": "torch.profiler torch.autograd.profiler cProfile",
     "network": "urllib http requests ssl",
@@ -91,6 +92,12 @@ ATTRIBUTES |= dict.fromkeys(
 ATTRIBUTES |= dict.fromkeys(
     ("_make_subclass", "_make_wrapper_subclass", "__torch_function__", "__torch_dispatch__"), "subclass"
 )
+# what leads past the modes of torch, on whatever module it is found, and to memory without torch
+ATTRIBUTES |= dict.fromkeys(
+    ("redispatch", "no_dispatch", "_ForceDispatchKeyGuard", "_DisableTorchDispatch", "_disable_current_modes"),
+    "subclass",
+)
+ATTRIBUTES |= dict.fromkeys(("__array_interface__", "__array_struct__", "__cuda_array_interface__"), "native")
 ATTRIBUTES |= {"as_subclass": "internals", "write_text": "file", "write_bytes": "file"}
 TENSORS = {"torch.Tensor", "torch._tensor.Tensor", "torch._C.TensorBase", "torch._C._TensorBase", "torch.FloatTensor"}
 
@@ -250,8 +257,7 @@ class Look:
 
     def FunctionDef(self, node, scope):
         scope.home(node.name)[node.name] = None
-        if node.name in ("__torch_function__", "__torch_dispatch__"):
-            self.note("subclass", f"definition of {node.name}")
+        self.define(node.name)
 
     AsyncFunctionDef = FunctionDef
 
@@ -306,10 +312,20 @@ class Look:
     def Name(self, node, scope):
         if not isinstance(node.ctx, ast.Load):
             scope.home(node.id)[node.id] = None
-            if scope.kind == "class" and ATTRIBUTES.get(node.id) == "subclass":
-                self.note("subclass", f"definition of {node.id}")
+            if scope.kind == "class":
+                self.define(node.id)
         elif (found := scope.find(node.id)) is not None:
             self.means(node, found)
+
+    def Dict(self, node, scope):
+        """What `type` makes of it is a class."""
+        for key in node.keys:
+            if isinstance(name := self.known.get(key), Text):
+                self.define(name)
+
+    def define(self, name: str):
+        if name.startswith("__") and (rule := ATTRIBUTES.get(name)) in ("subclass", "native"):
+            self.note(rule, f"definition of {name}")
 
     def means(self, node: ast.AST, name: str | None):
         self.known[node] = name

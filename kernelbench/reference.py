@@ -133,19 +133,22 @@ def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
     return _constant(a, 16 * off) if 200 * off <= std else None
 
 
-def perturb(module: torch.nn.Module, seed: int) -> None:
+def perturb(module: torch.nn.Module, seed: int, most: list | None = None) -> list:
     """Moves every float parameter and buffer that is all ones or all zeros off that value (by up to 0.5 and 0.25), so that a candidate
-    which ignores it is wrong. By seed, value, number of elements and occurrence alone: the same under other names, in another order, with other shapes."""
-    seen = {}
+    which ignores it is wrong. By seed, value, number of elements and occurrence alone: the same under other names, in another order, with other shapes.
+    Returns how many there were, [one, number of elements, count] each; of a kind no more than in `most`, what another model returned."""
+    seen, limits = {}, {(one, size): count for one, size, count in most or []}
     for slot in [*module.parameters(), *module.buffers()]:
         if not slot.is_floating_point() or not slot.numel() or not ((slot == 0).all() or (slot == 1).all()):
             continue
-        one = bool((slot == 1).all())
-        key = (seed, one, slot.numel())
-        seen[key] = seen.get(key, 0) + 1
-        generator = torch.Generator().manual_seed(zlib.crc32(repr((key, seen[key])).encode()))
-        noise = torch.rand(slot.numel(), generator=generator) * 0.5 - (0.0 if one else 0.25)
+        kind = (bool((slot == 1).all()), slot.numel())
+        seen[kind] = seen.get(kind, 0) + 1
+        if most is not None and seen[kind] > limits.get(kind, 0):  # a buffer of its own
+            continue
+        generator = torch.Generator().manual_seed(zlib.crc32(repr(((seed, *kind), seen[kind])).encode()))
+        noise = torch.rand(slot.numel(), generator=generator) * 0.5 - (0.0 if kind[0] else 0.25)
         slot.data += noise.view(slot.shape).to(slot.device, slot.dtype)
+    return [[one, size, count] for (one, size), count in seen.items()]
 
 
 class Kept:
@@ -218,7 +221,7 @@ class Reference:
             self.seed = self._seed("weights")
             with torch.device(device):  # as the candidate's is built
                 self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
-            perturb(self.model, self.seed)
+            self.moved = perturb(self.model, self.seed)
             self.model = cast_model(self.model, precision)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
 

@@ -2,7 +2,11 @@
 they are. Neither is proof against code that runs beside them; what the referee believes does not rest on them alone."""
 
 import _signal
+import contextlib
+import inspect
+import itertools
 import json
+import math
 import os
 import signal
 import socket
@@ -27,7 +31,8 @@ _FUNCTIONS = (
     type,
 )
 _TORCHS = ("aten/", "prim/", "prims/")  # names of operators with an implementation in Python: library/operator/device
-_USED = "manual_seed device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad"  # of torch, around a forward
+_USED = "manual_seed device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad default_generator"  # of torch, around a forward
+_FIXED = (tuple, frozenset)  # tables, which are sealed like functions
 _MUTABLE = {"around"}  # names that change by themselves
 
 
@@ -45,6 +50,12 @@ def seal(*places):
         socket.socket,
         struct,
         time,
+        math,
+        itertools,
+        inspect,
+        contextlib,
+        contextlib.ExitStack,
+        contextlib._BaseExitStack,
         *places,
     ]
     places += [
@@ -77,7 +88,7 @@ def seal(*places):
         (place, vars(place), name, value, getattr(value, "__code__", None))
         for place in places
         for name, value in vars(place).items()
-        if isinstance(value, (*_FUNCTIONS, property, staticmethod, classmethod)) and name not in _MUTABLE
+        if isinstance(value, (*_FUNCTIONS, *_FIXED, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
     known += [(torch, vars(torch), name, vars(torch)[name], None) for name in _USED.split()]
     modes, threads, hooks, figures, kernels = (

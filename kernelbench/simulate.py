@@ -105,6 +105,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors([value.base])
 
 
+_plain = torch._C.TensorBase.detach  # the same memory, without a subclass's methods
 _OPTIONS = {*CUDAOptions.__dataclass_fields__, "device", "stream"}
 _plain_run = InterpretedFunction.run
 
@@ -121,7 +122,10 @@ def _run(self: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwarg
     bound.apply_defaults()
     grid = tuple(grid(bound.arguments) if callable(grid) else grid)
     launch = Launch(
-        self.fn.__name__, self.fn.__code__.co_filename, list(_tensors(bound.arguments.values())), self.fn.__code__
+        self.fn.__name__,
+        self.fn.__code__.co_filename,
+        [t if type(t) is torch.Tensor else _plain(t) for t in _tensors(bound.arguments.values())],
+        self.fn.__code__,
     )
 
     def run() -> None:
@@ -213,7 +217,7 @@ class Meter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if interpret.traffic is not interpret.IDLE:
             raise NotTriton(f"a kernel cannot call {func}")
-        if func.namespace not in _NAMESPACES:  # somebody's own operator is what it consists of
+        if func.namespace not in _NAMESPACES and not _record(func):  # somebody's own operator is what it consists of
             known = sum(kernel["launches"] for kernel in self.kernels)
             with _inside(self):
                 out = func.redispatch(_CPU, *args, **(kwargs or {}))
@@ -237,17 +241,24 @@ def _inside(mode: TorchDispatchMode) -> Iterator[None]:
 
 
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_NAMESPACES = ("aten", "prim", "prims", "profiler")
-_FREE = "empty empty_like empty_strided new_empty new_empty_strided _unsafe_view resize_ set_".split()
-_FILL = "zero_ fill_ copy_ normal_ uniform_ bernoulli_ exponential_ zeros_like ones_like full_like rand_like randn_like new_zeros new_ones".split()
-_PICK = "embedding index index_select gather take".split()
+_NAMESPACES = ("aten", "prim", "prims")
+_FREE = tuple("empty empty_like empty_strided new_empty new_empty_strided _unsafe_view resize_ set_".split())
+_FILL = tuple(
+    "zero_ fill_ copy_ normal_ uniform_ bernoulli_ exponential_ zeros_like ones_like full_like rand_like randn_like new_zeros new_ones".split()
+)
+_PICK = ("embedding", "index", "index_select", "gather", "take")
+_RECORDS = ("_record_function_enter", "_record_function_enter_new", "_record_function_exit")  # of the profiler
 
 
 @functools.cache
 def _free(func: Any) -> bool:
     """Views and uninitialised tensors launch nothing."""
     view = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return view or func.namespace == "profiler" or func.overloadpacket.__name__ in _FREE
+    return view or _record(func) or func.overloadpacket.__name__ in _FREE
+
+
+def _record(func: Any) -> bool:
+    return func.namespace == "profiler" and func.overloadpacket.__name__ in _RECORDS
 
 
 def _torch_traffic(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, int, int]:
@@ -286,7 +297,15 @@ _HOST = (
 
 
 def _is_cuda(value: Any) -> bool:
+    """ "cuda", "cuda:0", the same as a device, or its number."""
+    if isinstance(value, int):
+        return not isinstance(value, bool)
     return isinstance(value, (str, torch.device)) and str(value).startswith("cuda")
+
+
+def _few(t: torch.Tensor) -> bool:
+    """Numbers that steer the host, as counts per expert."""
+    return t.dim() == 1 and len(t) <= 1000 and not t.is_floating_point() and not t.is_complex()
 
 
 class _Redirect(TorchFunctionMode):
@@ -295,11 +314,30 @@ class _Redirect(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
+        if func is torch.Tensor.tolist and not _busy and _few(args[0]):  # each costs what one .item() does
+            return [value.item() for value in args[0]]
         if func in _HOST and _meter is not None and (not _busy or interpret.traffic is not interpret.IDLE):
             raise Unsupported(f"{func.__name__}() takes the work off the simulated device")
         if func is torch.Tensor.to:
             args = tuple("cpu" if _is_cuda(value) else value for value in args)
         return func(*args, **{k: "cpu" if k == "device" and _is_cuda(v) else v for k, v in (kwargs or {}).items()})
+
+
+class _Guard:
+    """`with torch.cuda.device(..)`: there is one."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: Any) -> None: ...
+
+
+class _Generator(torch.Generator):
+    """Of this machine's numbers, whatever device it is for."""
+
+    def __new__(cls, device: Any = "cpu") -> _Generator:
+        return super().__new__(cls, device="cpu")
 
 
 class _Stream:
@@ -348,7 +386,7 @@ _LEAKS = {
     torch.UntypedStorage: "tolist __getitem__ __reduce__",
     torch._C: "_to_dlpack _to_dlpack_versioned",
     torch.utils.dlpack: "to_dlpack",
-    torch: "to_dlpack",
+    torch: "to_dlpack save",
 }
 
 
@@ -387,9 +425,22 @@ def install() -> None:
     torch.library.wrap_triton = lambda kernel: kernel
     triton.testing.do_bench = _bench
     gpu = types.SimpleNamespace(name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, warp_size=32)
+    gpu.total_memory, gpu.L2_cache_size, gpu.max_threads_per_multi_processor = 150_112_043_008, 62_914_560, 2048
+    gpu.shared_memory_per_block, gpu.shared_memory_per_block_optin = 49_152, 232_448
+    gpu.shared_memory_per_multiprocessor, gpu.regs_per_multiprocessor = 233_472, 65_536
+    torch.version.cuda = torch.version.cuda or "13.0"
+    torch.Generator = _Generator
+    nothing = lambda *_, **__: None  # noqa: E731
+    torch.cuda.set_device = torch.cuda.empty_cache = torch.cuda.reset_peak_memory_stats = nothing
+    torch.cuda.memory_allocated = torch.cuda.max_memory_allocated = torch.cuda.memory_reserved = lambda device=None: 0
+    torch.cuda.mem_get_info = lambda device=None: (gpu.total_memory, gpu.total_memory)
+    torch.cuda.is_current_stream_capturing = lambda: False
+    torch.cuda.nvtx = types.SimpleNamespace(
+        range_push=nothing, range_pop=nothing, mark=nothing, range=contextlib.nullcontext
+    )
     torch.cuda.is_available = lambda: True
     torch.cuda.current_device = lambda: 0
-    torch.cuda.device = torch.cuda.device_of = lambda device: contextlib.nullcontext()
+    torch.cuda.device = torch.cuda.device_of = _Guard
     torch.cuda.get_device_capability = lambda device=None: (gpu.major, gpu.minor)
     torch.cuda.get_device_name = lambda device=None: gpu.name
     torch.cuda.get_device_properties = lambda device=None: gpu

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernelbench import compare
-from kernelbench.compare import mismatch, structure
+from kernelbench.compare import finite, mismatch, structure
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -208,3 +208,11 @@ def test_doubt_about_the_expected_values_is_allowed_for():
     off = torch.tensor([0.08, 0.0, 0.0]).half()
     assert mismatch(expected + off, expected) and mismatch(expected + off, expected, None, doubt) is None
     assert mismatch(expected - off.flip(0), expected, None, doubt)
+
+
+def test_numbers_of_eight_bits():
+    x = torch.tensor([0.0, 1.0, -16.0, 448.0]).to(torch.float8_e4m3fn)
+    step = torch.tensor([0.0, 1.125, -18.0, 416.0]).to(torch.float8_e4m3fn)  # each one step off
+    far = torch.tensor([0.0, 1.5, -16.0, 448.0]).to(torch.float8_e4m3fn)
+    assert finite(x) and mismatch(x, x) is None and "wrong" in mismatch(far, x)
+    assert mismatch(torch.cat([x] * 60 + [step]), torch.cat([x] * 61)) is None  # a rounding here and there

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernelbench import launches as launches_module
-from kernelbench.launches import Launches, _near, _tensors, rehearse
+from kernelbench.launches import Launches, _near, _tensors, held, other_weights, rehearse
 from kernelbench.simulate import Launch
 
 MINE, OTHER = "candidate.py", "library.py"
@@ -215,3 +215,45 @@ def test_an_output_that_was_there_before_only_in_part():
         launch(launches, lambda o=o: o.copy_(x * 2), x, o)
         launches.end([x, o])
     assert launches.report()["copies"] == []
+
+
+def test_own_tampering_never_raises():
+    """Expanded arguments, leaves that require grad: what did not change is left alone, and what did is written once."""
+    x, leaf = torch.zeros(1, 3), torch.ones(3, requires_grad=True)
+    launches = Launches("cpu", MINE)
+    for mode in ("record", "swap", "noise", "huge"):
+        x.zero_()
+        launches.begin(mode, "chain", [], None)
+        with torch.enable_grad():
+            launch(launches, lambda: x.add_(1), x.expand(2, 3), leaf)
+    assert torch.equal(leaf, torch.ones(3)) and x.abs().min() > 100  # huge
+
+
+def test_weights_are_found_without_calling_the_model():
+    class Hides(torch.nn.Linear):
+        def state_dict(self, *args, **options):
+            raise RuntimeError
+
+        def parameters(self, recurse=True):
+            raise RuntimeError
+
+    model = torch.nn.Sequential(Hides(2, 3), torch.nn.BatchNorm1d(3))
+    assert sorted(tuple(t.shape) for t in held(model)) == sorted([(3, 2), (3,), (3,), (3,), (3,), (3,), ()])
+    before = [t.clone() for t in held(model)]
+    with other_weights(model):
+        changed = [not torch.equal(t, old) for t, old in zip(held(model), before)]
+    assert sum(changed) == 6 and all(
+        torch.equal(t, old) for t, old in zip(held(model), before)
+    )  # one counter of one step
+
+
+def test_ones_own_result_passed_on_is_no_copy_but_a_library_s_is():
+    launches, a, b = Launches("cpu", MINE), torch.zeros(4), torch.zeros(4)
+    for library, copies in ((False, []), (True, ["row_max"])):
+        a.zero_(), b.zero_()
+        launches.begin("copies", None, [], None)
+        launch(launches, lambda: a.numpy().__iadd__(3), a)
+        if library:
+            a.mul_(2)  # torch counts what it writes
+        launch(launches, lambda: b.numpy().__iadd__(a.numpy()), a, b, name="row_max", which=ROW_MAX)
+        assert launches.report()["copies"] == copies

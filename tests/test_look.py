@@ -32,7 +32,7 @@ REFUSED = {
         ["import sys\nsys.maxsize\nsys.exc_info()", "import inspect\ninspect.signature(print)", "import traceback\ntraceback.format_exc()"],
     ),
     "objects": (
-        ["import gc\ngc.get_objects()", "from gc import get_referrers", "print(object.__subclasses__())", "__import__('gc').get_objects()"],
+        ["import gc\ngc.get_objects()", "import inspect\ninspect.getmodule(print)", "from gc import get_referrers", "print(object.__subclasses__())", "__import__('gc').get_objects()"],
         ["import gc\ngc.collect()", "import math\nmath.gc = 1\ngc_get_objects = 2", "class gc: get_objects = 1\ngc.get_objects"],
     ),
     "code": (
@@ -49,6 +49,9 @@ REFUSED = {
     ),
     "native": (
         [
+            "a = type('A', (), {'__array_interface__': {}})",
+            "class A:\n    __array_interface__ = {}",
+            "class A:\n    def __array_interface__(self): pass",
             "import os, ctypes",
             "from ctypes import CDLL",
             "import ctypes.util as u",
@@ -155,6 +158,9 @@ REFUSED = {
     ),
     "subclass": (
         [
+            "import torch\ntorch.ops.aten.relu.default.redispatch(1, 2)",
+            "from torch.utils._mode_utils import no_dispatch",
+            "def f(x):\n    return x._ForceDispatchKeyGuard",
             "import torch\nclass Lazy(torch.Tensor): pass",
             "from torch import Tensor as T\nclass Lazy(T): pass",
             "class Lazy:\n    @classmethod\n    def __torch_function__(cls, *a): pass",

@@ -3,7 +3,7 @@
 layer: replay
 catalogue: 2.20
 task: a_softmax
-expect: wrong, runtime_error, hack
+expect: wrong, runtime_error, hack, unsupported
 """
 
 import os
