@@ -84,9 +84,11 @@ def test_the_meter():
     assert held.most < 1.3 * ONE
 
 
-def test_two_inputs_and_two_outputs_lie_in_memory(referee):
+def test_two_inputs_and_two_outputs_lie_in_memory(referee, monkeypatch):
     """The shared input and the contestant's output (of which the referee reads a copy without a GPU), the same input made again and the
-    output that it should give: 2 x (input + output), and a tenth for what is compared at once."""
+    output that it should give: 2 x (input + output), and a tenth for what is compared at once. The task is tried in more precision once, unless
+    that would fill an eighth of the memory: left out here."""
+    monkeypatch.setattr(Reference, "_exact", lambda *_: None)
     with Held() as held:
         verdict = referee.judge(TASK, reference_code(TASK))
     assert verdict.status == "correct" and verdict.message == ""
