@@ -76,7 +76,7 @@ class Baseline:
             with contextlib.ExitStack() as stack:
                 if contest.lost:
                     contest, _ = self._open(stack, reference)
-                if contest.bears(reference, how, "check", draw) and reference.steady("check", draw, how=how):
+                if contest.bears(reference, how, "check", draw) and reference.bears("check", draw, how=how):
                     return how
         return None
 

@@ -33,7 +33,7 @@ def finite(t: torch.Tensor) -> bool:
 
 def _wide(t: torch.Tensor) -> torch.Tensor:
     """Numbers of 8 bits as such that can be reckoned with."""
-    return t.float() if t.is_floating_point() and t.element_size() == 1 else t
+    return t.float() if t.dtype in EIGHT else t
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

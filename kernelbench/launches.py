@@ -53,12 +53,14 @@ class Launches:
         self.counts[kernel, own] = number + 1
         if not own or self.mode == "count" or (self.mode in ("noise", "huge") and kernel != self.kernel):
             return run()
-        if _capturing(self.device):
-            return self._captured(kernel, launch.tensors, run)
-        before = [_kept(t) for t in launch.tensors]
+        capturing = _capturing(self.device)
+        before = [] if capturing else [_kept(t) for t in launch.tensors]
         run()
         with torch.no_grad():
-            self._put_to_the_test(kernel, number, launch.tensors, before)
+            if capturing:
+                self._captured(kernel, launch.tensors)
+            else:
+                self._put_to_the_test(kernel, number, launch.tensors, before)
         return None
 
     def _put_to_the_test(self, kernel: str, number: int, tensors: list, before: list):
@@ -72,8 +74,7 @@ class Launches:
                 other = old if other is None else other
                 if (c or other is not old) and other.shape == t.shape:
                     self.differs |= not all(_near(*parts).all() for parts in _parts(t, other))
-                    target, other = _unique(t, other)
-                    target.copy_(other)
+                    _overwrite(t, other)
         else:
             if self.mode == "record":
                 self.written[kernel, number] = [_kept(t) if c else None for t, c in zip(tensors, changed)]
@@ -103,20 +104,19 @@ class Launches:
         owner, version = (self.given if by is None else by).get(place(t), (None, None))
         return version is not None and _version(owner) == version
 
-    def _captured(self, kernel: str, tensors: list[torch.Tensor], run):
+    def _captured(self, kernel: str, tensors: list[torch.Tensor]):
         """A launch that a CUDA graph records: nothing can be compared while it does, so what the kernel is known to write is replaced
         by what it wrote when it was recorded last, or by one number, whenever the graph is replayed."""
-        run()
         known = next((left for (name, _), left in reversed(self.written.items()) if name == kernel), [])
         for t, other in zip(tensors, known):
             if other is None:
                 continue
             if self.mode == "swap" and other.shape == t.shape:
                 self.differs = True
-                t.copy_(other)
+                _overwrite(t, other)
             elif self.mode in ("swap", "noise", "huge"):
                 self.differs = True
-                t.fill_(-777 if t.dtype.is_floating_point else 1)
+                _unique(t)[0].fill_(-777 if t.dtype.is_floating_point else 1)
 
     def end(self, outputs: list[torch.Tensor]):
         """After the forward: where all its outputs were there before some launch, that launch and the later ones were for nothing."""
@@ -192,6 +192,11 @@ def _unique(t: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if size > 1 and step == 0:
             tensors = tuple(x.narrow(axis, 0, 1) for x in tensors)
     return tensors
+
+
+def _overwrite(t: torch.Tensor, other: torch.Tensor):
+    target, other = _unique(t, other)
+    target.copy_(other)
 
 
 def _readings(sources: list[torch.Tensor], t: torch.Tensor) -> list[torch.Tensor]:

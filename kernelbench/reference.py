@@ -340,21 +340,22 @@ class Reference:
             return None
         return exact if [t.shape for t in exact] == [t.shape for t in outputs] else None
 
-    def steady(self, *name, how: str) -> bool:
-        """Whether the draw's outputs in fp32 are known eight times better than they are compared: else a right candidate, with roundings of
-        its own, could be wrong. Not asked of other dtypes; where it cannot be told only the mildest moves will do."""
+    def bears(self, *name, how: str) -> bool:
+        """Whether the task is made for such inputs: stays finite, and its outputs in fp32 are known eight times better than they are compared;
+        else a right candidate, with roundings of its own, could be wrong. Where that cannot be told, or of other dtypes, lines are too much."""
         seed = self.number("call", *name) % 2**31
-        outputs = self.forward(self.inputs(*name, how=how), seed)[1]
-        if not any(t.dtype == torch.float32 for t in outputs):
-            return not how.endswith("lined")
-        exact = self._exact(self.inputs(*name, how=how), seed, outputs)
+        try:
+            outputs = self.forward(self.inputs(*name, how=how), seed)[1]
+        except Fault:
+            return False
+        if not all(map(finite, outputs)):
+            return False
+        singles = [i for i, t in enumerate(outputs) if t.dtype == torch.float32]
+        exact = self._exact(self.inputs(*name, how=how), seed, outputs) if singles else None
         if exact is None:
             return not how.endswith("lined")
-        return not any(
-            mismatch(a, b.to(a.dtype), TOLERANCE[torch.float32] / 8)
-            for a, b in zip(outputs, exact)
-            if a.dtype == torch.float32
-        )
+        tolerance = TOLERANCE[torch.float32] / 8
+        return not any(mismatch(outputs[i], exact[i].float(), tolerance) for i in singles)
 
     def control(self, draws: int, tolerance: float | None = None) -> str | None:
         """What passes for the right output in all of the correctness draws without any work: zeros, the mean, an input, the output on other
@@ -393,8 +394,7 @@ class Reference:
         with self.lock:
             draw = name[:2]
             if draw not in self.moves:
-                seed = self.number("call", *name) % 2**31
-                self.moves[draw] = next((h for h in moves(name[1]) if self._bears(name, h, seed)), None)
+                self.moves[draw] = next((how for how in moves(name[1]) if self.bears(*name, how=how)), None)
         return None if self.moves[draw] is None else self.inputs(*name, how=self.moves[draw])
 
     def expected(self, *name, inputs):
@@ -409,11 +409,3 @@ class Reference:
         if name[0] != "knockout":
             self.kept.put(key, result)
         return result
-
-    def _bears(self, name: tuple, how: str, seed: int) -> bool:
-        """Whether the task is made for such inputs."""
-        try:
-            fine = all(finite(t) for t in self.forward(self.inputs(*name, how=how), seed)[1])
-            return fine and self.steady(*name, how=how)
-        except Fault:
-            return False

@@ -381,7 +381,7 @@ def test_a_draw_on_which_the_reference_is_not_known_well_is_left_out():
     """Sums near zero: x / sum(x) in fp32 is far from itself in fp64, and every right candidate from both."""
     near = torch_task("near", "return x / x.sum(-1, keepdim=True)", inputs="torch.rand(4000, 256)")
     reference = Reference(near, "cpu", b"k" * 32)
-    assert reference.steady("check", 2, how="stretch") and not reference.steady("check", 3, how="unit")
+    assert reference.bears("check", 2, how="stretch") and not reference.bears("check", 3, how="unit")
     assert reference.given("check", 3) is None and reference.moves["check", 3] is None
     assert Reference(RELU, "cpu", b"k" * 32).given("check", 3) is not None
 
