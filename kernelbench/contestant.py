@@ -360,7 +360,6 @@ def zygote(fd: int, device: str):
     if device == "cpu":
         simulate.install()
     _rehearse(device)
-    changed = seal(Contestant, sys.modules[__name__])
     sys.addaudithook(no_more_hooks)
     gc.collect()
     gc.freeze()
@@ -406,7 +405,8 @@ def zygote(fd: int, device: str):
         channel = Channel(socket.socket(fileno=fds[0]))
         try:
             contestant = _confined(channel, config, off)
-            contestant.serve(changed if not config["compile"] else lambda: None)  # Dynamo changes much, and is ours
+            # sealed here, after CUDA's start, which sets some of it; Dynamo changes much, and is ours
+            contestant.serve(seal(Contestant, sys.modules[__name__]) if not config["compile"] else lambda: None)
         except Closed:
             os._exit(0)
         finally:
