@@ -12,10 +12,11 @@ from collections import OrderedDict
 
 import torch
 
-from kernelbench.contest import Contest, middle
+from kernelbench.contest import Contest
 from kernelbench.process import Fault, Stop
 from kernelbench.reference import Reference, moves
 from kernelbench.roofline import traffic
+from kernelbench.timer import middle
 
 
 def beyond(peak, sizes: list[int]) -> int:
@@ -44,9 +45,9 @@ class Baseline:
                 contest, first = self._open(stack, reference)
                 reference.scratch = beyond(first.get("peak"), reference.sizes)
                 contest.warm()
-                contest.calibrates = True
-                samples = contest.timing(reference, first)
-                contest.calibrates, reference.beside = False, (time.monotonic(), samples, contest.seen)
+                contest.timer.calibrates = True
+                samples = contest.timer.times(reference, first)
+                contest.timer.calibrates, reference.beside = False, (time.monotonic(), samples, contest.timer.seen)
                 with self.referee.use_gpu():
                     rows, flops = contest.profile(reference, first), contest.flops(reference)
                 for draw in range(
@@ -140,9 +141,9 @@ class Baseline:
             if contest is None or contest.process.zygote is not self.referee.zygote:
                 stack.close()
                 contest, _ = self._open(stack, reference)
-            contest.seen = []
-            samples = contest.clocked(reference)
+            contest.timer.seen = []
+            samples = contest.timer.clocked(reference)
             contest.rest()
-            reference.beside = time.monotonic(), samples, contest.seen
+            reference.beside = time.monotonic(), samples, contest.timer.seen
             self._keep(reference, stack.pop_all(), contest)
-        return samples, contest.seen
+        return samples, contest.timer.seen

@@ -63,57 +63,74 @@ class Cycles:
         """Whether other processes use the GPU just now: they take turns of some ms."""
         return self.device == "cuda" and self.wait(8) > 1.05 * self.fastest
 
-    @property
-    def rate(self) -> float:
-        """Cycles in a ms, 0 without a GPU."""
-        return 2_000_000 / self.fastest if self.device == "cuda" else 0.0
-
-    def head_start(self, cpu: dict[int, float], calls: int) -> float:
-        """ms for which the GPU waits for the contestant's CPU before a block of `calls` forwards: a third more than the last such block needed
-        (cpu: ms by number of forwards)."""
-        if self.device == "cpu":
-            return 0.0
-        return min(1.3 * cpu[calls] + 0.3 if calls in cpu else 2 + 0.4 * calls, 3 + 1.0 * calls)
-
 
 class Gate:
-    """Behind it the inputs of timed forwards come into being: a contestant queues its work while the GPU waits, and work that waits for
-    nothing finds nothing to work on. The gate is a number in the memory that one contestant shares with the referee (wire.Shared.gate):
-    each block waits until it has grown once more."""
+    """Between its opening and its closing a contestant does a block of forwards; the time is that of the referee's GPU (without one, of the CPU).
+
+    The contestant queues its work behind the gate. It opens after the inputs were filled in, so that work which waits for nothing finds
+    nothing to work on; it closes when the contestant's GPU says that the outputs are there and some of them have been taken, so that
+    who says so too early is wrong. Both are numbers in the memory that the two share (wire.Shared.gate): blocks are counted there, in the
+    first by the referee, in the second by the contestant."""
 
     def __init__(self, device: str):
-        self.number, self.ends = 0, []
-        if device == "cuda":
-            self.ends = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        self.device, self.number, self.words = device, 0, torch.zeros(2, dtype=torch.int32)
+        self.ends, self.aside = [0.0, 0.0], None
+        if device == "cuda":  # made now: to make a stream waits for those that wait
+            self.ends, self.aside = [torch.cuda.Event(enable_timing=True) for _ in range(2)], torch.cuda.Stream()
 
-    def hold(self, cycles: int):
-        """Let the GPU wait: what is queued after this call is on the other side of the gate."""
-        self.number += 1
-        if self.ends:
-            self.ends[0].record()
-            torch.cuda._sleep(cycles)
-            self.ends[1].record()
+    def open(self, words: torch.Tensor, fill):
+        """words: int32 (2,); fill() queues the inputs."""
+        self.words, self.number = words, self.number + 1
+        self._mark(0)
+        fill()
+        if self.device == "cuda":
+            write_number(words[:1], self.number)
 
-    def release(self, gate: torch.Tensor):
-        """Let pass who waits, once all that is queued is done."""
-        if self.ends:
-            _cuda("cuStreamWriteValue32_v2", *_place(gate), self.number, 0)
+    def close(self, take):
+        """take() queues copies of outputs."""
+        if self.device == "cuda":
+            wait_for_number(self.words[1:], self.number)
+        take()
+        self._mark(1)
 
-    def held(self) -> float:
-        """ms for which the GPU was made to wait, by the referee's own events."""
-        if not self.ends:
-            return 0.0
-        self.ends[1].synchronize()
+    def _mark(self, end: int):
+        if self.device == "cuda":
+            self.ends[end].record()
+        else:
+            self.ends[end] = 1e3 * time.perf_counter()
+
+    def wall(self, patience: float = 1.0) -> float | None:
+        """ms from opening to closing; None where the contestant's GPU has not said `patience` seconds later that it is done."""
+        if self.device == "cpu":
+            return self.ends[1] - self.ends[0]
+        until = time.monotonic() + patience
+        while not self.ends[1].query():
+            if time.monotonic() > until:
+                self.abandon()
+                return None
+            time.sleep(2e-5)
         return self.ends[0].elapsed_time(self.ends[1])
 
+    def abandon(self):
+        """The referee's GPU waits no longer for a contestant that is lost."""
+        if self.device == "cuda":
+            with torch.cuda.stream(self.aside):
+                write_number(self.words[1:], self.number)
+            self.ends[1].synchronize()
 
-def wait_for_gate(gate: torch.Tensor, number: int):
-    """In the contestant: nothing that is queued on the current stream after this call runs before the gate has reached `number`."""
-    _cuda("cuStreamWaitValue32_v2", *_place(gate), number, 0)
+
+def wait_for_number(word: torch.Tensor, number: int):
+    """Nothing that is queued on the current stream after this call runs before `word` has reached `number`."""
+    _cuda("cuStreamWaitValue32_v2", *_place(word), number, 0)
 
 
-def _place(gate: torch.Tensor) -> tuple:
-    return ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(gate.data_ptr())
+def write_number(word: torch.Tensor, number: int):
+    """Queued on the current stream, after all that was queued there before."""
+    _cuda("cuStreamWriteValue32_v2", *_place(word), number, 0)
+
+
+def _place(word: torch.Tensor) -> tuple:
+    return ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(word.data_ptr())
 
 
 class _Process(ctypes.Structure):

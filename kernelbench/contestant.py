@@ -34,7 +34,7 @@ from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
 from kernelbench.channel import Channel, Closed
-from kernelbench.clock import wait_for_gate
+from kernelbench.clock import wait_for_number, write_number
 from kernelbench.launches import Launches, other_weights, rehearse, watch
 from kernelbench.reference import cast_model, perturb, seed_torch
 from kernelbench.roofline import Flops
@@ -236,19 +236,19 @@ class Contestant:
         return {}, []
 
     def do_block(self, message, fds):
-        """`calls` forwards over as many fresh inputs, which are there when the referee opens its gate: until then the GPU waits, so that it
-        need not wait for the CPU later. All outputs are committed by the message that stops the referee's clock; what the events say, in
-        ms per forward from the end of the one before, comes after it, with the ms after which all was queued. Outputs that lie in
-        inputs, in a buffer that is used again, or with gaps, are copied within the time of their forward."""
+        """`calls` forwards over as many fresh inputs, which are there when the referee's gate opens: they are queued behind it, so that the
+        GPU need not wait for the CPU. The first reply names the outputs, when all is queued; the GPU says when all is done; the second
+        reply holds what the events say, in ms per forward from the end of the one before. Outputs that lie in inputs, in a buffer that is
+        used again, or with gaps, are copied within the time of their forward."""
+        calls = message.get("tree", self.timed)[: message["calls"]]
+        if "tree" in message:  # other numbers among the inputs
+            calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         if self.device == "cuda":
-            wait_for_gate(self.gate, message["gate"])
+            wait_for_number(self.gate[:1], message["gate"])
             opened = torch.cuda.Event()
             opened.record()
             for stream in self.streams:  # nor may work on another stream begin before that
                 stream.wait_event(opened)
-        calls = message.get("tree", self.timed)[: message["calls"]]
-        if "tree" in message:  # other numbers among the inputs
-            calls = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
         trees, tensors = [], []
         taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
         marks = self.marks[: len(calls) + 1]
@@ -263,15 +263,15 @@ class Contestant:
                     tensors[k] = tensors[k].clone(memory_format=torch.contiguous_format)
             taken.update(mine)
             marks[i + 1].record()
-        reply, out = self._outputs(trees, tensors, {})
-        data = self.channel.packed(reply, out)
-        busy = time.perf_counter() - message["began"]  # of one clock for all processes
         if self.device == "cuda":
-            torch.cuda.synchronize()
-        self.channel.send_packed(data, out)
+            write_number(self.gate[1:], message["gate"])
+        reply, out = self._outputs(trees, tensors, {})
+        self.channel.send(reply, out)
         for fd in out:
             os.close(fd)
-        return {"ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)], "busy": 1e3 * busy}, []
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return {"ms": [a.elapsed_time(b) for a, b in itertools.pairwise(marks)]}, []
 
     def _mark(self):
         return torch.cuda.Event(enable_timing=True) if self.device == "cuda" else Mark()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -116,13 +117,25 @@ class Process:
 
     def ask(self, message: dict, fds=(), timeout: float = 30.0) -> tuple[dict, list[int]]:
         """The reply. Stop when the candidate raised, died, hung or babbled."""
+        self.tell(message, fds)
+        return self.reply(timeout)
+
+    def tell(self, message: dict, fds=()):
         self.phase = message["do"]
         try:
             self.channel.send(message, fds)
         except Closed:
             raise self._died() from None
+
+    def answers(self, timeout: float) -> bool:
+        """Whether something comes within so many seconds."""
+        poll = select.poll()  # descriptors may be many
+        poll.register(self.channel.sock, select.POLLIN)
+        return bool(poll.poll(1e3 * timeout))
+
+    def reply(self, timeout: float) -> tuple[dict, list[int]]:
         reply, got = self._reply(timeout)
-        if message["do"] not in ("call", "block"):  # no tensors belong to it
+        if self.phase not in ("call", "block"):  # no tensors belong to it
             for fd in got:
                 os.close(fd)
             got = []
@@ -205,15 +218,21 @@ class Turnstile:
     def __init__(self, patience: float = 0.25):
         self.condition, self.inside, self.alone, self.waiting = threading.Condition(), 0, False, 0
         self.patience, self.since = patience, 0.0  # when the first of those who wait came
+        self.thread = threading.local()
 
     @contextlib.contextmanager
     def shared(self):
+        if getattr(self.thread, "inside", False):
+            yield
+            return
         with self.condition:
             self.condition.wait_for(lambda: not self.alone and not (self.waiting and self._gathered()))
             self.inside += 1
+        self.thread.inside = True
         try:
             yield
         finally:
+            self.thread.inside = False
             with self.condition:
                 self.inside -= 1
                 self.condition.notify_all()
@@ -228,9 +247,11 @@ class Turnstile:
             self.waiting += 1
             self.condition.wait_for(lambda: not self.alone and not self.inside)
             self.waiting, self.alone = self.waiting - 1, True
+        self.thread.inside = True
         try:
             yield
         finally:
+            self.thread.inside = False
             with self.condition:
                 self.alone = False
                 self.condition.notify_all()

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kernelbench import Task, times
-from kernelbench.contest import Contest, agree, middle
+from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop
+from kernelbench.timer import Timer, agree, middle
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 KERNELS = Path(__file__).resolve().parent / "kernels"
@@ -36,15 +37,16 @@ def events(monkeypatch):
     """What happens to contestants, in order: (what, class, its process's number)."""
     seen = []
 
-    def spy(name, wrapped):
-        def method(contest, *args, **options):
+    def spy(kind, name, wrapped):
+        def method(self, *args, **options):
+            contest = getattr(self, "contest", self)
             seen.append((name, contest.entry, contest.process.job if hasattr(contest, "process") else None))
-            return wrapped(contest, *args, **options)
+            return wrapped(self, *args, **options)
 
-        monkeypatch.setattr(Contest, name, method)
+        monkeypatch.setattr(kind, name, method)
 
-    for name in ("clocked", "__enter__", "__exit__"):
-        spy(name, getattr(Contest, name))
+    for kind, name in ((Timer, "clocked"), (Contest, "__enter__"), (Contest, "__exit__")):
+        spy(kind, name, getattr(kind, name))
     return seen
 
 
@@ -173,13 +175,13 @@ def test_blocks_that_agree():
 
 def test_a_reference_that_fails_beside_a_candidate_is_a_fault_of_ours(referee, monkeypatch):
     task = Task("fails later", f"{TASK.source}\n# fails later\n")
-    clocked = Contest.clocked
+    clocked = Timer.clocked
 
-    def fails(contest, reference):
-        if contest.entry == "Model" and reference.timing:
+    def fails(timer, reference):
+        if timer.contest.entry == "Model" and reference.timing:
             raise Stop("runtime_error", "out of memory")
-        return clocked(contest, reference)
+        return clocked(timer, reference)
 
-    monkeypatch.setattr(Contest, "clocked", fails)
+    monkeypatch.setattr(Timer, "clocked", fails)
     verdict = referee.judge(task, FUSED)
     assert verdict.status == "gym_error" and "failed beside a candidate: out of memory" in verdict.message

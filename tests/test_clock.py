@@ -4,6 +4,8 @@ import math
 import os
 import statistics
 import subprocess
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +13,23 @@ import pytest
 import torch
 
 from kernelbench import Task
-from kernelbench.clock import BETWEEN, UNKNOWN, Cycles, Gate, Watch, interval, strangers, summary, wait_for_gate
-from kernelbench.contest import Block, Contest, Plan
+from kernelbench.clock import (
+    BETWEEN,
+    UNKNOWN,
+    Cycles,
+    Gate,
+    Watch,
+    interval,
+    strangers,
+    summary,
+    wait_for_number,
+    write_number,
+)
+from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Process, Stop, Zygote
 from kernelbench.reference import Reference
+from kernelbench.timer import JITTER, Block, Plan, Timer, prompt
 from kernelbench.wire import Shared
 
 TASK = Task(
@@ -59,12 +73,13 @@ def judged(request, tmp_path_factory):
 
     def clock(code: str, entry: str = "ModelNew") -> list[float]:
         with Contest(referee, str(tmp_path_factory.mktemp("contest")), code, entry) as contest:
-            contest.calibrates = entry == "Model"
+            contest.timer.calibrates = entry == "Model"
             contest.load()
             contest.build(reference)
             contest.check(reference, "check", 0)
-            return [value for block in contest.clocked(reference) for value in block]
+            return [value for block in contest.timer.clocked(reference) for value in block]
 
+    clock.referee = referee
     yield clock, statistics.median(clock(TASK.source, "Model"))
     referee.close()
 
@@ -99,42 +114,31 @@ def test_a_few_calls_that_carry_all_the_time_are_no_fast_median():
     assert Block(10.0, [1.0, 1.01, 0.99], []).samples() == [1.0, 1.01, 0.99]
     plan = Plan(3, [], [], overhead=1.0, jitter=0.12)
     assert Block(10.0, [1.0, 2.0, 3.0], []).unexplained(plan) == pytest.approx(1.0)
-    assert Block(10.0, [1.0, 2.0, 3.0], [], ahead=1.5, filling=0.9).unexplained(plan) == pytest.approx(0.2)
+    assert Block(10.0, [1.0, 2.0, 3.0], [], filling=2.4).unexplained(plan) == pytest.approx(0.2)
     for left, believed in ((0.17, True), (0.19, False)):  # 3 % of 2 ms a forward are 0.06, 0.18 in all
         assert Block(7.0 + left, [1.0, 2.0, 3.0], []).believed(plan) == believed
     for left, believed in ((0.11, True), (0.13, False)):  # of short forwards the jitter counts: 0.12 in all
         assert Block(1.3 + left, [0.1] * 3, []).believed(plan) == believed
 
 
-def test_the_head_start_by_hand():
-    """ms: 2 + 0.4 a forward at first, then a third more than the CPU needed and 0.3; 3 + 1 a forward at most."""
-    gpu, known = Cycles("cuda"), {16: 4.0, 2: 100.0}
-    gpu.fastest = 1.01
-    assert [gpu.head_start(known, n) for n in (16, 10, 2)] == pytest.approx([5.5, 6.0, 5.0])
-    assert gpu.rate == pytest.approx(2e6 / 1.01)  # cycles a ms
-    assert Cycles("cpu").head_start(known, 16) == Cycles("cpu").rate == 0
+def test_what_filling_takes_by_hand():
     referee = SimpleNamespace(device="cuda", peaks=[4e12])
     assert Referee.filling(referee, 8_000_000) == pytest.approx(0.004)  # read and written: 16 MB at 4 TB/s
 
 
 def test_a_cpu_that_falls_behind_is_not_the_kernels_time(judged, monkeypatch):
     """Every second block's CPU is late and its events hold the gaps: those blocks do not count."""
-    clock, numbers, block = judged[0], iter(range(10**6)), Contest._block
+    clock, numbers, block = judged[0], iter(range(10**6)), Timer._block
 
-    def late(contest, reference, plan, draws):
-        made = block(contest, reference, plan, draws)
-        if next(numbers) % 2:
-            made.events, made.busy, made.wall = (
-                [e * 3 for e in made.events],
-                made.ahead + 1,
-                made.wall + 2 * sum(made.events),
-            )
-        else:
-            made.busy = 0.0
+    def late(timer, reference, plan, draws):
+        made = block(timer, reference, plan, draws)
+        made.prompt = not next(numbers) % 2
+        if not made.prompt:
+            made.wall, made.events = made.wall + 2 * sum(made.events), [e * 3 for e in made.events]
         return made
 
     honest = statistics.median(clock(HONEST))
-    monkeypatch.setattr(Contest, "_block", late)
+    monkeypatch.setattr(Timer, "_block", late)
     assert statistics.median(clock(HONEST)) < 2 * honest
 
 
@@ -158,13 +162,13 @@ def test_skipped_calls_are_wrong(judged, body):
 
 def test_inputs_show_only_while_the_clock_runs(judged, monkeypatch):
     """When the contestant learns where they will lie there are zeros."""
-    seen, ask = [], Contest._ask
+    seen, ask = [], Contest.ask
 
     def spy(contest, message, timeout):
         seen.append((message["do"], any(bool(t.any()) for t in contest.arena.tensors)))
         return ask(contest, message, timeout)
 
-    monkeypatch.setattr(Contest, "_ask", spy)
+    monkeypatch.setattr(Contest, "ask", spy)
     assert judged[0](HONEST)
     assert ("prepare", False) in seen and ("call", True) in seen
     assert not any(do == "block" for do, _ in seen)  # these are filled in by the clock
@@ -194,8 +198,9 @@ def test_outputs_with_gaps_are_copied_within_their_time(judged):
 
 
 def test_inputs_are_filled_in_behind_the_gate(judged, monkeypatch):
-    """In every block: the gate is held, then the inputs come, the cache is flushed, the gate opens, the contestant is asked."""
-    order, spied = [], {Gate: ["hold", "release"], Shared: ["refill"], Referee: ["flush"]}
+    """In every block: all is queued and the outputs are named, then the gate opens over the inputs, and closes over the outputs. Without a
+    GPU nothing can be queued, and the contestant is asked once the inputs are there."""
+    order, spied = [], {Gate: ["open", "close"], Shared: ["refill"], Referee: ["flush"], Timer: ["_held"]}
 
     def spy(name, real):
         return lambda *args, **kwargs: (order.append(name), real(*args, **kwargs))[1]
@@ -203,16 +208,21 @@ def test_inputs_are_filled_in_behind_the_gate(judged, monkeypatch):
     for kind, names in spied.items():
         for name in names:
             monkeypatch.setattr(kind, name, spy(name, getattr(kind, name)))
-    ask = Process.ask
+    tell = Process.tell
 
-    def asked(process, message, *args, **options):
+    def told(process, message, *args, **options):
         order.append(message["do"]) if message["do"] in ("settle", "block") else None
-        return ask(process, message, *args, **options)
+        return tell(process, message, *args, **options)
 
-    monkeypatch.setattr(Process, "ask", asked)
+    monkeypatch.setattr(Process, "tell", told)
     assert judged[0](HONEST)
-    one = ["settle", "hold", "refill", "flush", "release", "block"]
+    one = ["settle", "open", "refill", "flush", "block", "_held", "close"]
+    if torch.cuda.is_available():
+        one = ["settle", "block", "_held", "open", "refill", "flush", "close"]
     assert len(order) >= 4 * len(one) and order == one * (len(order) // len(one))
+
+
+GATE = "\nimport sys, torch\nrefs = sys.modules['kernelbench.contestant']\n"
 
 
 @pytest.mark.parametrize("rest", ["x * 2", "(x * 2, torch.cuda._sleep(400_000))[0]"])
@@ -220,61 +230,166 @@ def test_work_before_the_gate_finds_nothing_to_work_on(judged, rest):
     """A contestant that does not wait, and one that idles afterwards until its time could be true."""
     if not torch.cuda.is_available():
         pytest.skip("without a GPU nothing is queued ahead")
-    early = "\nimport sys\nsys.modules['kernelbench.contestant'].wait_for_gate = lambda gate, number: None\n"
+    early = f"{GATE}refs.wait_for_number = lambda word, number: None\n"
     with pytest.raises(Stop, match="In a timed call") as stop:
         judged[0](HONEST.replace("return x * 2", f"return {rest}") + early)
     assert stop.value.status == "wrong"
 
 
+def test_who_says_too_early_that_all_is_done_gains_nothing(judged):
+    """What is not there yet is wrong; what is there by the time it is taken has been timed until then."""
+    clock, reference = judged
+    if not torch.cuda.is_available():
+        pytest.skip("without a GPU the reply is what says it")
+    early = f"""{GATE}
+def wait(word, number, plain=refs.wait_for_number):
+    plain(word, number)
+    refs.write_number(word.as_strided((1,), (1,), word.storage_offset() + 1), number)
+refs.wait_for_number = wait
+"""
+    try:
+        assert statistics.median(clock(HONEST + early)) > 0.965 * reference
+    except Stop as stop:
+        assert stop.status == "wrong" and "In a timed call" in stop.message
+
+
+def test_who_is_one_forward_early_gains_nothing(judged):
+    """All is said to be done when the last forward begins, and the events leave it out."""
+    clock, reference = judged
+    if not torch.cuda.is_available():
+        pytest.skip("without a GPU the reply is what says it")
+    early = f"""{GATE}
+calls = []
+def wait(word, number, plain=refs.wait_for_number):
+    calls[:] = [(word.as_strided((1,), (1,), word.storage_offset() + 1), number)]
+    plain(word, number)
+def forward(self, x, plain=ModelNew.forward):
+    if calls:
+        calls.append(None)
+        if len(calls) == 17:
+            refs.write_number(*calls[0])
+    return plain(self, x)
+refs.wait_for_number, ModelNew.forward = wait, forward
+""" + LIES.replace("FACTOR", "0.9375")
+    try:
+        assert statistics.median(clock(HONEST + early)) > 0.965 * reference
+    except Stop as stop:
+        assert stop.status == "wrong" and "In a timed call" in stop.message
+
+
+@pytest.mark.parametrize("never", ["None", "torch.cuda._sleep(1 << 40)"])
+def test_nobody_waits_for_ever_for_one_that_never_says_that_it_is_done(judged, never, monkeypatch):
+    clock = judged[0]
+    if not torch.cuda.is_available():
+        pytest.skip("without a GPU the reply is what says it")
+    lost = f"{GATE}refs.write_number = lambda word, number: {never}\n"
+    monkeypatch.setattr(clock.referee, "options", replace(clock.referee.options, call_s=3))
+    with pytest.raises(Stop) as stop:
+        clock(HONEST + lost)
+    assert stop.value.status == ("hack" if never == "None" else "timeout")
+    torch.cuda.synchronize()
+    assert clock(HONEST)  # the referee's GPU goes on
+
+
+def test_code_that_waits_for_its_gpu_is_timed(judged):
+    """It cannot be queued ahead: the gate opens after a while, and the time is the referee's, messages included; nobody calls that a lie."""
+    clock, reference = judged
+    waits = "(x * 2, torch.cuda.synchronize() if torch.cuda.is_initialized() else None)[0]"
+    times = clock(HONEST.replace("return x * 2", f"return {waits}"))
+    assert len(times) >= 32
+    if torch.cuda.is_available():  # else its times are a busy machine's
+        assert 0.9 * reference < statistics.median(times) < 5 * reference
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 16])
+def test_the_first_and_the_last_output_of_a_block_are_always_taken(calls):
+    """And two of any, by chance."""
+    read = lambda reply, fds, picks, like: [("tree", []) for _ in picks]  # noqa: E731
+    process = SimpleNamespace(reply=lambda timeout: ({}, []))
+    contest = SimpleNamespace(process=process, read=read, options=Options())
+    taken = [Timer._held(SimpleNamespace(contest=contest), Plan(calls, [], []), calls) for _ in range(300)]
+    assert all({0, calls - 1} <= set(picks) and picks == sorted(set(picks)) for picks, _ in taken)
+    assert all(len(picks) == len(outputs) <= 4 for picks, outputs in taken)
+    assert {pick for picks, _ in taken for pick in picks} == set(range(calls))
+
+
+def test_blocks_that_were_queued_ahead_are_those_that_count():
+    late, ready = Block(1.0, [0.1], [], prompt=False), Block(1.0, [0.1], [])
+    assert prompt([late, ready, late, ready]) == [ready, ready] and prompt([late, late]) == [late, late]
+
+
+def test_what_a_reference_that_waits_for_its_gpu_teaches_about_others():
+    """ms beyond the events: the least of blocks that were ready, what the others' are known to take where none was."""
+    referee, plan = SimpleNamespace(overhead=math.inf), Plan(2, [], [])
+    timer = SimpleNamespace(contest=SimpleNamespace(entry="Model", referee=referee), calibrates=True)
+    made = lambda extra, ready=True: Block(0.5 + 0.2 + extra, [0.1, 0.1], [], 0.5, ready)  # noqa: E731
+    Timer._calibrate(timer, plan, [made(1.4, ready=False)])
+    assert (plan.overhead, plan.jitter, referee.overhead) == (pytest.approx(1.4), JITTER, math.inf)
+    Timer._calibrate(timer, plan, [made(0.66), made(0.1, ready=False), made(0.64), made(0.65)])
+    assert (plan.overhead, plan.jitter, referee.overhead) == pytest.approx((0.64, 0.01, 0.64))
+    Timer._calibrate(timer, plan, [made(0.7), made(0.9), made(0.9)])
+    assert (plan.overhead, plan.jitter, referee.overhead) == pytest.approx(
+        (0.7, JITTER, 0.64)
+    )  # 0.2 is too much for jitter
+    Timer._calibrate(timer, plan, [made(1.4, ready=False), made(1.3, ready=False)])
+    assert plan.overhead == pytest.approx(0.64)
+    timer.calibrates = False
+    Timer._calibrate(timer, plan, [made(0.63), made(0.65)])
+    assert plan.overhead == pytest.approx(0.63)
+    timer.contest.entry = "ModelNew"
+    Timer._calibrate(timer, plan, [made(0.1)])
+    assert plan.overhead == pytest.approx(0.63)
+
+
 def test_the_gate_by_itself():
-    gate, memory = Gate("cpu"), torch.zeros(1, dtype=torch.int32)
-    gate.hold(1), gate.release(memory)
-    assert gate.number == 1 and gate.held() == 0.0 and memory == 0
+    gate, words = Gate("cpu"), torch.zeros(2, dtype=torch.int32)
+    gate.open(words, lambda: time.sleep(0.01)), gate.close(lambda: time.sleep(0.01))
+    assert gate.number == 1 and 20 <= gate.wall() < 200 and not words.any()
     if torch.cuda.is_available():
-        gate, memory, seen = Gate("cuda"), memory.cuda(), torch.zeros(1, dtype=torch.int32, device="cuda")
+        gate, words, seen = Gate("cuda"), words.cuda(), torch.zeros(2, dtype=torch.int32, device="cuda")
         with torch.cuda.stream(torch.cuda.Stream()):
-            wait_for_gate(memory, 1)
-            seen.copy_(memory)
-            done = torch.cuda.Event()
-            done.record()
-        gate.hold(20_000_000)
-        assert not done.query()
-        gate.release(memory)
-        done.synchronize()
-        assert int(seen) == 1 and 5 < gate.held() < 40  # 20,000,000 cycles, between 0.5 and 4 GHz
+            wait_for_number(words[:1], 1)
+            seen.copy_(words)
+            torch.cuda._sleep(20_000_000)  # cycles, at between 0.5 and 4 GHz
+            write_number(words[1:], 1)
+        assert not seen.any()
+        gate.open(words, lambda: torch.cuda._sleep(20_000_000)), gate.close(lambda: None)
+        assert 10 < gate.wall() < 80 and seen.tolist() == [1, 0] and words.tolist() == [1, 1]
+        gate.open(words, lambda: None), gate.close(lambda: None)
+        assert gate.wall(patience=0.1) is None and words.tolist() == [2, 2]  # nobody was there
 
 
 def test_nobody_is_accused_while_somebody_else_uses_the_gpu(judged, monkeypatch):
     """Blocks whose walls are stretched: waited for, and at last believed no more than the referee's clock, but no hack."""
-    waits, claimed, block = [], [], Contest._block
+    waits, claimed, block = [], [], Timer._block
 
-    def stretched(contest, reference, plan, draws):
-        made = block(contest, reference, plan, draws)
+    def stretched(timer, reference, plan, draws):
+        made = block(timer, reference, plan, draws)
         made.wall += 1.0 * len(made.events)
         claimed.extend(made.events)
         return made
 
-    monkeypatch.setattr(Contest, "_block", stretched)
+    monkeypatch.setattr(Timer, "_block", stretched)
     with pytest.raises(Stop, match="times that cannot be"):
         judged[0](HONEST)
     monkeypatch.setattr(Cycles, "shared", lambda cycles: True)
-    monkeypatch.setattr("kernelbench.contest.time.sleep", waits.append)
+    monkeypatch.setattr("kernelbench.timer.time.sleep", waits.append)
     claimed.clear()
     assert statistics.median(judged[0](HONEST)) > statistics.median(claimed) + 0.8
     assert [wait for wait in waits if wait >= 0.5] == [0.5, 1, 2, 4, 8]  # the task sleeps too
 
 
 def test_no_inputs_are_seen_twice_however_often_a_contestant_is_timed(judged, monkeypatch):
-    clock, seen, block = judged[0], [], Contest._block
+    clock, seen, block = judged[0], [], Timer._block
 
-    def spy(contest, reference, plan, draws):
+    def spy(timer, reference, plan, draws):
         seen.extend(name for name, _ in draws)
-        return block(contest, reference, plan, draws)
+        return block(timer, reference, plan, draws)
 
-    clocked = Contest.clocked
-    monkeypatch.setattr(Contest, "_block", spy)
+    clocked = Timer.clocked
+    monkeypatch.setattr(Timer, "_block", spy)
     monkeypatch.setattr(
-        Contest, "clocked", lambda contest, reference: [b for _ in range(2) for b in clocked(contest, reference)]
+        Timer, "clocked", lambda timer, reference: [b for _ in range(2) for b in clocked(timer, reference)]
     )
     assert all(clock(HONEST))
     assert len(seen) == len(set(seen)) >= 2 * 4 * 16

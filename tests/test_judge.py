@@ -8,9 +8,10 @@ import pytest
 
 from gym import Gym, Job
 from kernelbench import Task, load_tasks
-from kernelbench.contest import claims, positive
+from kernelbench.contest import claims
 from kernelbench.judge import STATUSES, Options, Verdict
 from kernelbench.process import Stop
+from kernelbench.timer import positive
 
 KERNELS = Path(__file__).parent / "kernels"
 TASK = Task("task", (KERNELS / "task.py").read_text())
@@ -271,7 +272,7 @@ CPU_ONLY = {
 GPU_ONLY = {
     "right until it is timed": (
         TASK,
-        fused("return o", "self.calls = getattr(self, 'calls', 0) + 1; return o if self.calls <= 4 else o * 0"),
+        fused("return o", "self.calls = getattr(self, 'calls', 0) + 1; return o if self.calls <= 6 else o * 0"),
         "wrong",
         None,
         ["In a timed call"],

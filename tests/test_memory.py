@@ -110,9 +110,9 @@ def timed(referee, folder, code: str):
         contestant.load()
         contestant.build(reference)
         contestant.check(reference, "check", 0)
-        plan = contestant._plan(reference)
-        contestant._prepare(plan)
-        return plan, contestant._blocks(reference, plan, 3)
+        timer = contestant.timer
+        timer._prepare(plan := timer.plan(reference))
+        return plan, timer._blocks(reference, plan, 3)
 
 
 def test_large_forwards_are_timed_one_by_one(referee, tmp_path):
