@@ -9,6 +9,7 @@
     python bench.py step                   seconds per phase of one RL step at size
     python bench.py contexts               CUDA contexts per second, which bound the evaluations per second on a GPU
     python bench.py redteam                attacks credited and honest kernels refused, here and by other evaluators
+    python bench.py overhead               seconds that an evaluation takes longer because the candidate has a process of its own
     python bench.py chaos                  2000 evaluations of all sorts while referees are killed: right verdicts, nothing left over
 
 Speed is watched here and nowhere in the tests.
@@ -38,6 +39,7 @@ from chaos import Chaos
 from gym import Gym, Job
 from kernelbench import toy
 from mfu import Step, Train
+from overhead import Overhead
 from pace import Pace, Timing
 from selfjudge import SelfJudge
 
@@ -277,7 +279,14 @@ def table(rows: list[dict]) -> str:
 
 def main():
     commands = {"toy": Toy, "gym": Pace, "timing": Timing, "selfjudge": SelfJudge, "contexts": Contexts}
-    commands |= {"redteam": Redteam, "chaos": Chaos, "rollout": Rollout, "train": Train, "step": Step}
+    commands |= {
+        "redteam": Redteam,
+        "overhead": Overhead,
+        "chaos": Chaos,
+        "rollout": Rollout,
+        "train": Train,
+        "step": Step,
+    }
     return tyro.extras.subcommand_cli_from_dict(commands, description=__doc__).run()
 
 

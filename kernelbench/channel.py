@@ -23,17 +23,10 @@ class Channel:
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
-        self.arrived = 0.0  # time.perf_counter() when the last message began to arrive
-
-    @staticmethod
-    def packed(message: dict, fds: tuple[int, ...] | list[int] = ()) -> bytes:
-        data = json.dumps(message).encode()
-        return struct.pack("<IB", len(data), len(fds)) + data
 
     def send(self, message: dict, fds: tuple[int, ...] | list[int] = ()):
-        self.send_packed(self.packed(message, fds), fds)
-
-    def send_packed(self, data: bytes, fds: tuple[int, ...] | list[int] = ()):
+        data = json.dumps(message).encode()
+        data = struct.pack("<IB", len(data), len(fds)) + data
         try:
             sent = socket.send_fds(self.sock, [data[:5]], list(fds)) if fds else self.sock.send(data[:5])
             self.sock.sendall(data[sent:])
@@ -46,7 +39,6 @@ class Channel:
         try:
             self.sock.settimeout(timeout)
             data, fds, _, _ = socket.recv_fds(self.sock, 5, 64)
-            self.arrived = time.perf_counter()
             if not data:
                 raise Closed("end of stream")
             header = data + self._exactly(5 - len(data), deadline)

@@ -17,9 +17,7 @@ import torch
 from kernelbench.channel import BadMessage
 
 ALIGN = 512
-GRAIN = (
-    2 << 20
-)  # bytes of a large page: the driver maps other memory than multiples of it in smaller ones for the other side
+GRAIN = 2 << 20  # bytes of a large page: memory that is no multiple of it is mapped in smaller ones on the other side
 PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes are taken at once
 ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 

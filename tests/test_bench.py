@@ -12,6 +12,7 @@ import torch
 
 import bench as bench_module
 import chaos
+import overhead
 import peers
 from bench import Redteam, credited, refused, sample, table
 from kernelbench import Task
@@ -42,6 +43,26 @@ def test_contexts_need_a_gpu(capsys, monkeypatch):
     else:
         with pytest.raises(SystemExit, match="bench.py: no contexts here"):
             bench_module.main()
+
+
+def test_what_a_process_costs_by_hand():
+    """Kernels that the two ways judge differently do not count and are named."""
+    rows = {}
+    for name, seconds in {"a": (2.0, 1.5), "b": (4.0, 1.0), "c": (1.0, 0.75)}.items():
+        for cached in (False, True):
+            rows["process", name, cached] = seconds[0], "correct"
+            rows["thread", name, cached] = seconds[1], "wrong" if (name, cached) == ("b", True) else "correct"
+    lines = [line.split() for line in overhead.report(rows, ["a", "b", "c"]).splitlines()]
+    assert lines[1][-5:] == ["3", "2.00", "1.00", "0.50", "3.00"]
+    assert lines[2][-5:] == ["2", "1.50", "1.12", "0.38", "0.50"]
+    assert [" ".join(line) for line in lines[3:]] == ["b: correct in a process, wrong in a thread"]
+
+
+@pytest.mark.gpu
+def test_a_thread_judges_as_a_process_does(capsys):
+    overhead.Overhead(limit=2).run()
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^(?:the|with the) reference .* 2  ", out, re.M)) == 2 and "in a thread" not in out
 
 
 # Chaos

@@ -1,0 +1,127 @@
+"""What a process of its own costs a candidate: the same evaluations with the candidate in a thread of the referee's process.
+
+All else is the same: the messages, the checks, the clock, compilation into a private folder. What falls away are the fork, its CUDA context, the
+sandbox, the opening of shared memory, and the end of the process.
+"""
+
+import importlib
+import os
+import random
+import secrets
+import socket
+import statistics
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from kernelbench import wire
+from kernelbench.channel import Channel, Closed
+from kernelbench.contestant import Contestant
+from kernelbench.judge import Options, Referee
+from kernelbench.process import Exit, Process
+
+
+class Threads:
+    """Stands in for a process.Zygote: its contestants are threads of this process, on streams of their own."""
+
+    def __init__(self, device: str):
+        self.device, self.dead, self.lock, self.exits = device, False, threading.Lock(), {}
+
+    def ready(self) -> "Threads":
+        return self
+
+    def fork(self, config: dict) -> Process:
+        ours, theirs = socket.socketpair()
+        job, done = len(self.exits) + secrets.randbits(40), Exit()
+        self.exits[job] = done
+        threading.Thread(target=self._serve, args=(Channel(theirs), config, done), daemon=True).start()
+        return Process(self, job, Channel(ours))
+
+    def _serve(self, channel: Channel, config: dict, done: Exit):
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(config["folder"], "triton")
+        try:
+            with torch.cuda.stream(torch.cuda.Stream()):
+                contestant = Contestant(channel, config)
+                channel.send({"sandbox": {}})
+                contestant.serve(lambda: None)
+        except Closed:
+            done.set_result(0)
+
+    def kill(self, job: int):
+        """It ends when its channel is closed."""
+
+    def close(self):
+        pass
+
+
+class Handles:
+    """In place of wire._cuda: memory of this very process, which CUDA IPC does not open."""
+
+    def __init__(self, plain):
+        self.plain, self.places = plain, {}
+
+    def __call__(self, name: str, *args):
+        if name == "cuIpcOpenMemHandle_v2":
+            args[0]._obj.value = self.places[bytes(args[1])]
+        elif name != "cuIpcCloseMemHandle":
+            self.plain(name, *args)
+        if name == "cuIpcGetMemHandle":
+            self.places[bytes(args[0]._obj)] = args[1].value
+
+
+@dataclass
+class Overhead:
+    """Judge honest kernels one by one, in processes of their own as always and in a thread, on a GPU."""
+
+    limit: int = 24
+    """kernels of the corpus (tests/redteam/honest), by chance"""
+    seed: int = 0
+
+    def run(self):
+        if not torch.cuda.is_available():
+            sys.exit("bench.py: what a process costs is measured on a GPU, and there is none here")
+        sys.path.append(str(Path(__file__).resolve().parent / "tests"))
+        cases = [c for c in importlib.import_module("redteam").load() if c.kind == "honest" and c.runs_on("cuda")]
+        cases = random.Random(self.seed).sample(cases, min(self.limit, len(cases)))
+        rows = {}
+        for name, zygote in (("process", None), ("thread", Threads("cuda"))):
+            plain = wire._cuda
+            wire._cuda = plain if zygote is None else Handles(plain)
+            referee = Referee("cuda", b"overhead", Options(), zygote)
+            try:
+                referee.judge(cases[0].task, cases[0].code)  # the first of all imports and loads more
+                for case in tqdm(cases, desc=f"in a {name}", unit="kernel"):
+                    for cached in (False, True):
+                        began = time.perf_counter()
+                        verdict = referee.judge(case.task, f"{case.code}\n# {cached}\n")
+                        rows[name, case.name, cached] = time.perf_counter() - began, verdict.status
+                    referee.references.clear()
+                    referee.baseline.clear()
+            finally:
+                referee.close()
+                wire._cuda = plain
+        print(report(rows, [case.name for case in cases]))
+
+
+def report(rows: dict, names: list[str]) -> str:
+    """rows: (seconds, status) by ("process" or "thread", kernel, whether the reference was known)."""
+    lines = ["s, median of n kernels that are judged alike   n   process   thread   difference   largest"]
+    for cached in (False, True):
+        pairs = [(rows["process", n, cached], rows["thread", n, cached]) for n in names]
+        alike = [(a, b) for (a, said), (b, too) in pairs if said == too]
+        if not alike:
+            lines.append("none was judged alike")
+            continue
+        what = "with the reference cached" if cached else "the reference timed first"
+        more = [a - b for a, b in alike]
+        middles = [statistics.median(column) for column in (*zip(*alike), more)]
+        lines.append(
+            f"{what:44} {len(alike):3}   {middles[0]:7.2f}   {middles[1]:6.2f}   {middles[2]:10.2f}   {max(more):7.2f}"
+        )
+    both = [(n, rows["process", n, cached][1], rows["thread", n, cached][1]) for cached in (False, True) for n in names]
+    return "\n".join(lines + [f"{n}: {a} in a process, {b} in a thread" for n, a, b in both if a != b])
