@@ -99,7 +99,7 @@ class Gate:
         else:
             self.ends[end] = 1e3 * time.perf_counter()
 
-    def wall(self, patience: float = 1.0) -> float | None:
+    def wall(self, patience: float = 5.0) -> float | None:
         """ms from opening to closing; None where the contestant's GPU has not said `patience` seconds later that it is done."""
         if self.device == "cpu":
             return self.ends[1] - self.ends[0]

@@ -1,6 +1,7 @@
 """What Triton has a C compiler build anew in every contestant, whose cache is its own: the module that talks to the driver and, before Triton 3.7,
 a launcher for each signature. Built once in the zygote, these are in the memory of all its forks: half a second less for each."""
 
+import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +10,15 @@ SIGNATURES = [(p, i, c) for p in range(1, 7) for i in range(1, 4) for c in (1, 2
     (p, 0, c) for p in (1, 2, 3) for c in (0, 1)
 ]
 NAMES = ("*fp32", "i32", "constexpr")
+
+
+def driven() -> bool:
+    """Whether NVIDIA's driver is here, without starting it: without it nothing of Triton's could be linked."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def prebuild(driver):
