@@ -15,7 +15,7 @@ from kernelbench import Task
 from kernelbench.prebuilt import SIGNATURES, prebuild
 
 ROOT = Path(__file__).resolve().parent.parent
-DRIVER = Path(triton.__file__).parent / "backends" / "nvidia" / "driver.c"
+DRIVER = Path(triton.__file__).parent / "backends" / "nvidia"
 
 
 def fake_driver(**more):
@@ -66,7 +66,8 @@ def test_tritons_own_modules_are_built_without_a_gpu(tmp_path):
     """With a libcuda whose functions do nothing: what is loaded calls none of them."""
     if not shutil.which("gcc"):
         pytest.skip("needs gcc, as Triton does")
-    names = set(re.findall(r"\bcu[A-Z]\w+(?=\()", DRIVER.read_text())) | {"cuGetErrorString", "cuDriverGetVersion"}
+    text = "".join((DRIVER / name).read_text() for name in ("driver.c", "driver.py"))
+    names = set(re.findall(r"\bcu[A-Z]\w+(?=\()", text)) | {"cuGetErrorString", "cuDriverGetVersion"}
     (tmp_path / "stub.c").write_text("".join(f"int {name}(void) {{ return 999; }}\n" for name in sorted(names)))
     subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", tmp_path / "stub.c"], check=True)
     env = {"PATH": "/usr/bin:/bin:/sbin", "LD_LIBRARY_PATH": str(tmp_path), "TRITON_LIBCUDA_PATH": str(tmp_path)}
