@@ -11,13 +11,11 @@ What has no meaning here raises `Unsupported`: never a wrong number.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
 import math
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +30,8 @@ from triton.language.extra.cuda import libdevice
 from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle
 
+from kernelbench import language
+
 
 class Unsupported(BaseException):
     """The candidate needs what cannot be simulated: neither right nor wrong. A BaseException: no fallback of the candidate's may hide it."""
@@ -39,10 +39,6 @@ class Unsupported(BaseException):
 
 class IllegalAccess(BaseException):
     """An active lane outside every tensor of the launch. A BaseException, because on a GPU it would end the process."""
-
-
-class NotTriton(BaseException):
-    """A kernel does what only Python can."""
 
 
 class Traffic:
@@ -158,6 +154,25 @@ _LIBDEVICE: dict[str, Callable] = {
     "exp10": lambda x: np.power(x.dtype.type(10), x),
     "fdim": lambda x, y: np.maximum(x - y, 0),
     "fma": lambda x, y, z: x * y + z,
+    "fma_rn": lambda x, y, z: x * y + z,
+    "rsqrt_rn": lambda x: 1 / np.sqrt(x),
+    "rcbrt": lambda x: 1 / np.cbrt(x),
+    "rhypot": lambda x, y: 1 / np.hypot(x, y),
+    "norm3d": lambda x, y, z: np.sqrt(x * x + y * y + z * z),
+    "sinpi": lambda x: np.sin(np.pi * x),
+    "cospi": lambda x: np.cos(np.pi * x),
+    "remainder": lambda x, y: x - y * np.rint(x / y),
+    "scalbn": lambda x, n: np.ldexp(x, n),
+    "logb": lambda x: np.floor(np.log2(np.abs(x))).astype(x.dtype),
+    "ilogb": lambda x: np.floor(np.log2(np.abs(x))).astype(np.int32),
+    "llround": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x).astype(np.int64),
+    "popc": lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")),
+    "clz": lambda x: x.dtype.itemsize * 8 - np.ceil(np.log2(x.astype(np.float64) % 2.0 ** (8 * x.dtype.itemsize) + 1)),
+    "ffs": lambda x: np.where(x == 0, 0, np.log2((x & -x).astype(np.float64) % 2.0 ** (8 * x.dtype.itemsize)) + 1),
+    "mul24": lambda x, y: (x << 8 >> 8) * (y << 8 >> 8),
+    "mulhi": lambda x, y: x.astype(np.int64) * y.astype(np.int64) >> 32,
+    "float_as_int": lambda x: x.view(np.int32),
+    "int_as_float": lambda x: x.view(np.float32),
     "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "saturate": lambda x: np.clip(x, 0, 1),
@@ -222,12 +237,22 @@ class _Builder(interpreter.InterpreterBuilder):
 
     def binary_op(self, lhs, rhs, op):
         out = super().binary_op(lhs, rhs, op)
+        if out.data.dtype == bool:  # a comparison, whatever was compared
+            out = TensorHandle(out.data, tl.int1)
         traffic.flops += out.data.size * (out.data.dtype.kind == "f")
         return out
 
     def unary_op(self, arg, op):
         traffic.flops += arg.data.size
         return super().unary_op(arg, op)
+
+    def create_fma(self, x, y, z):
+        traffic.flops += 2 * z.data.size
+        return super().create_fma(x, y, z)
+
+    def create_clampf(self, arg, lo, hi, propagate_nans):
+        traffic.flops += 2 * arg.data.size
+        return self.ternary_op(arg, lo, hi, np.clip)
 
     def create_fabs(self, arg):
         return self.unary_op(arg, np.abs)
@@ -314,62 +339,6 @@ def _check_tensor(self: interpreter.ReduceScanOpInterface, tensors: tuple) -> No
     traffic.flops += sum(x.handle.data.size for x in tensors)
 
 
-# built-in functions that a compiled kernel cannot call
-_NO_TRITON = set(
-    "__import__ eval exec compile open globals locals vars dir setattr delattr type super object map filter".split()
-)
-_NO_TRITON |= set("memoryview bytearray breakpoint input iter next".split())
-
-
-def _getattr(value: Any, name: str, *default: Any) -> Any:
-    if name == "handle":
-        raise NotTriton("a value of Triton has no attribute 'handle' that Python could use")
-    return getattr(value, name, *default)
-
-
-def _compile_and_exec(self: interpreter.FunctionRewriter, tree: Any) -> Callable:
-    """The interpreter's own fills the candidate's globals with all of its imports (so `math` works without an import) and loses closures."""
-    outer = inspect.getclosurevars(self.fn).nonlocals
-    bound = {*outer, *self.fn.__globals__, *self.fn.__code__.co_varnames}
-    for node in (n for line in tree.body[0].body for n in ast.walk(line)):
-        if isinstance(node, ast.Attribute) and node.attr == "handle":
-            raise NotTriton("a value of Triton has no attribute 'handle' that Python could use")
-        name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
-        if name == "range" and name not in outer.keys() | self.fn.__globals__.keys():
-            node.id = "_triton_range"
-        if name in _NO_TRITON and name not in bound:
-            raise NotTriton(f"{name}() has no meaning within a @jit'ed function")
-        if not _in_reach(outer.get(name, self.fn.__globals__.get(name))):
-            raise NotTriton(f"Cannot access global variable {name} from within @jit'ed function")
-    scope = {**self.fn.__globals__, **outer} if outer else self.fn.__globals__
-    scope |= {"getattr": _getattr, "interpreter_semantic": interpreter.interpreter_semantic, "_triton_range": _range}
-    found: dict[str, Callable] = {}
-    exec(compile(tree, self.filename, "exec", dont_inherit=True), scope, found)
-    return found[self.fn.__name__]
-
-
-class _Index(int):
-    """The variable of a loop: Python's number where it is one, Triton's where it is asked to be."""
-
-    def to(self, dtype: tl.dtype, **_: Any) -> tl.tensor:
-        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype)
-
-
-def _range(first: Any, last: Any = None, step: Any = 1, **_: Any) -> Iterator[_Index]:
-    """range and tl.range of a kernel."""
-    return map(_Index, range(first) if last is None else range(first, last, step))
-
-
-def _in_reach(value: Any) -> bool:
-    """Whether a kernel may name such a global: what Triton's compiler lets pass, and plain numbers and strings."""
-    if isinstance(value, (types.ModuleType, int, float, str, tuple, types.NoneType)):
-        return True
-    marked = any(hasattr(value, f"__triton_{mark}__") for mark in ("builtin", "aggregate"))
-    named = isinstance(value, type) and issubclass(value, tuple)
-    homes = (getattr(value, "__module__", None), type(value).__module__)
-    return marked or named or any(str(home).startswith("triton.") for home in homes)
-
-
 def _call(self: InterpretedFunction, *args: Any, **kwargs: Any) -> Any:
     """A helper called by a kernel."""
     if traffic is IDLE:
@@ -405,14 +374,18 @@ def patch() -> None:
     for name in vars(portable).keys() & vars(libdevice).keys():
         if not name.startswith("_"):
             setattr(portable, name, getattr(libdevice, name))
-    tl.range = _range
+    tl.range = language.loop
+    plain_argument = interpreter._implicit_cvt
+    interpreter._implicit_cvt = lambda value: (  # a float is an fp32 number, as compiled
+        interpreter.interpreter_semantic.to_tensor(value) if type(value) is float else plain_argument(value)
+    )
     tl.tensor.__index__ = lambda self: self.handle.data.item()
     # what an operator of a constexpr on a tensor gives is a tensor
     tl.constexpr.__new__ = lambda cls, value: value if isinstance(value, tl.tensor) else object.__new__(cls)
     tl.dot_scaled = refuse("tl.dot_scaled")
     interpreter.ReduceScanOpInterface.check_tensor = _check_tensor
     interpreter.ReduceOps.generic_reduce, interpreter.ScanOps.generic_scan = _reduce, _scan
-    interpreter.FunctionRewriter._compile_and_exec = _compile_and_exec
+    interpreter.FunctionRewriter._compile_and_exec = language.compile_and_exec
     InterpretedFunction.__call__ = _call
     GridExecutor._init_args_hst = lambda self, args, kwargs: (args, kwargs)  # everything is on the host already
     GridExecutor._restore_args_dev = lambda self, *_: None

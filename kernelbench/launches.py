@@ -81,19 +81,22 @@ class Launches:
             self._follow(kernel, tensors, before, changed)
 
     def _follow(self, kernel: str, tensors: list, before: list, changed: list[bool]):
-        """Whether the launch only repeated what another tensor held before it: at least half of the bytes that it wrote."""
+        """Whether the launch only repeated what another tensor held before it: at least half of the bytes that it wrote; or whole inputs and
+        weights as they are, which anybody could have read themselves."""
         sources = [
             old for t, old in zip(tensors, before) if not self._is_given(t) and not self._is_given(t, self.worked)
         ]
         outputs = [(t, old) for t, old, c in zip(tensors, before, changed) if c]
         for t, s in zip(tensors, before):
-            few = len(self.others) < (64 if s.nbytes <= LARGE[self.device] else 1)
+            few = len(self.others) < (4096 if s.nbytes <= LARGE[self.device] else 1)
             if few and not self._is_given(t) and s.numel() in self.sizes and place(t) not in self.made:
                 self.others.append((s, len(self.trail)))
         self.made |= {place(t) for t, _ in outputs}
         repeats = [any(_repeats(t, old, s) for s in _readings(sources, t) if s is not old) for t, old in outputs]
         repeated = sum(t.nbytes for (t, _), r in zip(outputs, repeats) if r)
         copy = bool(outputs) and 2 * repeated >= sum(t.nbytes for t, _ in outputs)
+        given = [old for t, old in zip(tensors, before) if self._is_given(t)]
+        copy |= bool(outputs) and all(r or any(_passed_on(t, s) for s in given) for (t, _), r in zip(outputs, repeats))
         self.trail.append((kernel, copy))
         if not copy:
             self.worked |= {place(t): (t, _version(t)) for t, _ in outputs}
@@ -145,6 +148,14 @@ def _version(t: torch.Tensor) -> int | None:
     return None if t.is_inference() else t._version
 
 
+def _plain(t: torch.Tensor) -> torch.Tensor:
+    """t without the methods of a class of the candidate's, which would run whenever they are asked."""
+    if type(t) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        return t
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch._C.TensorBase.detach(t)
+
+
 def place(t: torch.Tensor) -> int:
     return t.untyped_storage().data_ptr()
 
@@ -160,7 +171,7 @@ def held(model) -> list[torch.Tensor]:
         parts = [module.__dict__.get(name) for name in ("_parameters", "_buffers", "_modules")]
         parts = [list(dict.values(part)) for part in parts if isinstance(part, dict)]
         todo += [m for part in parts for m in part]
-        found += [t for part in parts for t in part if isinstance(t, torch.Tensor)]
+        found += [_plain(t) for part in parts for t in part if isinstance(t, torch.Tensor)]
     return found
 
 
@@ -272,6 +283,12 @@ def _repeats(t: torch.Tensor, old: torch.Tensor, source: torch.Tensor) -> bool:
     if t.numel() == source.numel():
         source = source.reshape(-1)[changed]
     return _alike(t.reshape(-1)[changed], source.reshape(-1))
+
+
+def _passed_on(t: torch.Tensor, source: torch.Tensor) -> bool:
+    """Whether t is the whole of `source`, bit by bit and in the same order in memory: no other layout, which may be work."""
+    same = t.numel() == source.numel() and t.dtype == source.dtype and t.is_contiguous() and source.is_contiguous()
+    return same and t.numel() > 1 and all(_equal(*parts).all() for parts in _parts(t.reshape(-1), source.reshape(-1)))
 
 
 def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:

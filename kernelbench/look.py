@@ -39,6 +39,7 @@ REFUSED = {
     "subclass": "outputs must be plain tensors, computed when forward returns: return torch.Tensor, without subclasses or dispatch hooks",
     "harness": "the judge's own modules are out of bounds: write everything that you need in this file",
     "hidden": "code must be readable: write it out instead of decoding it",
+    "innards": "torch's C++ side is out of bounds where it is no operator: use torch's public functions",
 }
 REPORTED = {"threads", "atexit", "stream", "graph", "clock", "compile", "cuda", "file", "environment", "pickle", "exit"}
 REPORTED |= {"tf32", "source", "exec", "import", "memory", "profile", "network", "internals"}
@@ -81,7 +82,9 @@ NAMES = {
     "memory": "gc torch.cuda.memory.CUDAPluggableAllocator",
     "profile": "torch.profiler torch.autograd.profiler cProfile",
     "network": "urllib http requests ssl",
-    "internals": "torch._C sys.modules resource faulthandler traceback.print_stack traceback.format_stack builtins.breakpoint",
+    "internals": "torch._C torch._C._nn torch._C._fft torch._C._linalg torch._C._special torch._C._sparse torch._C._nested "
+    "torch._C._VariableFunctions torch._C._cuda_getCurrentRawStream torch._C._cuda_getCurrentStream torch._C._cuda_getDevice "
+    "torch._C._get_tracing_state sys.modules resource faulthandler traceback.print_stack traceback.format_stack builtins.breakpoint",
 }
 RULES = {name: rule for rule, names in NAMES.items() for name in names.split()}
 # attributes that say the same on any object
@@ -142,9 +145,10 @@ class Scope(dict):
 
 def rule_of(name: str | None) -> str | None:
     """The rule that a dotted name falls under; results of calls fall under none."""
+    whole = name
     while name and "(" not in name:
         if name in RULES:
-            return RULES[name]
+            return "innards" if name == "torch._C" != whole else RULES[name]
         name = name.rpartition(".")[0]
     return None
 
@@ -379,6 +383,8 @@ class Look:
         first = known[0] if known else None
         if last == "getattr" and owner == "builtins" and text is not None:
             self.member(node, first, text)
+        elif last == "getattr" and owner == "builtins" and first == "torch._C":
+            self.note("innards", "use of a computed name of torch._C")
         elif last == "__getattribute__" and isinstance(known[-1] if known else None, Text):
             self.member(node, owner if len(known) == 1 else first, known[-1])
         elif name == "builtins.vars" and known:

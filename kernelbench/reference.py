@@ -32,21 +32,43 @@ ASIDE = {
 }  # bytes of a contestant before it holds any tensor (contexts, libraries), and of our temporaries
 
 
-def _lined(value: torch.Tensor) -> torch.Tensor:
-    for axis in (-1, 0) if value.dim() > 1 else ():
-        if value.shape[axis] > 3:
+def _lined(value: torch.Tensor, how: set[str]) -> torch.Tensor:
+    rows = value.dim() > 1
+    for axis in (-1, 0) if rows else ():
+        length = value.shape[axis]
+        if length > 3 and "mirror" in how:  # parts that are left out of a sum show
+            value.narrow(axis, int(torch.randint(length - length // 4 + 1, ())), length // 4).mul_(3)
+        if length > 3:
             value.select(axis, 0).abs_().neg_()
             value.select(axis, -1).abs_()
-    if value.dim() > 1 and len(value) > 3:
-        value[len(value) // 2] *= 1e-3 if value.dtype in HALF else 1e-12
+    if rows and len(value) > 3:
+        value[len(value) // 2] *= 1e-3
     return value
+
+
+def _free(value: torch.Tensor) -> bool:
+    """Whether a task's float values are of no kind that its kernels may rely on: flags and other few numbers, shares that add up to one."""
+    some = value.flatten()[:4096]
+    if (
+        value.numel() > 64
+        and 2 <= len(some.unique()) <= 16
+        or all(((v == 0) | (v == 1)).all() for _, (v,) in pieces(value))
+    ):
+        return False
+    shares = value.dim() > 1 and value.shape[-1] > 1 and value.nbytes <= STRUCTURED
+    return not (
+        shares and bool((value >= 0).all()) and bool(((value.sum(-1, dtype=torch.float32) - 1).abs() < 1e-2).all())
+    )
 
 
 def moves(draw: int) -> tuple[str, ...]:
     """What may be done to the inputs of correctness draw 2, 3, ..: the first that the task bears."""
-    return ("unit lined", "unit") if draw % 2 else ("mirror lined", "mirror", "stretch")
+    if draw % 2:
+        return "unit lined flags", "unit lined", "unit"
+    return "mirror lined flags", "mirror lined", "mirror", "stretch"
 
 
+STRUCTURED = 1 << 30  # bytes of the largest input that is looked at for a structure which its kernels may rely on
 HALF = (torch.float16, torch.bfloat16)
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}  # fp32: as the task is written
 WIDER = dict.fromkeys(HALF, torch.float32) | {torch.float32: torch.float64}
@@ -133,22 +155,43 @@ def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
     return _constant(a, 16 * off) if 200 * off <= std else None
 
 
+def _initial(slot: torch.Tensor) -> tuple | None:
+    """What a float parameter or buffer was given instead of random numbers, with its size: ones, zeros, and of parameters any one value, a
+    multiple of the identity, rows that are all alike. None for anything else."""
+    flat = slot.detach().flatten()
+    first, last, n = float(flat[0]), float(flat[-1]), slot.numel()
+    if (slot == first).all():
+        learnt = isinstance(slot, torch.nn.Parameter) or first in (0.0, 1.0)
+        return ("all", first, first, n) if learnt and math.isfinite(first) else None
+    if not isinstance(slot, torch.nn.Parameter) or slot.dim() < 2 or not slot.isfinite().all():
+        return None
+    if (
+        slot.dim() == 2
+        and slot.shape[0] == slot.shape[1]
+        and torch.equal(slot, first * torch.eye(len(slot), dtype=slot.dtype, device=slot.device))
+    ):
+        return ("eye", first, last, n)
+    return ("rows", first, last, n) if len(slot) > 1 and (slot == slot[:1]).all() else None
+
+
 def perturb(module: torch.nn.Module, seed: int, most: list | None = None) -> list:
-    """Moves every float parameter and buffer that is all ones or all zeros off that value (by up to 0.5 and 0.25), so that a candidate
-    which ignores it is wrong. By seed, value, number of elements and occurrence alone: the same under other names, in another order, with other shapes.
-    Returns how many there were, [one, number of elements, count] each; of a kind no more than in `most`, what another model returned."""
-    seen, limits = {}, {(one, size): count for one, size, count in most or []}
-    for slot in [*module.parameters(), *module.buffers()]:
-        if not slot.is_floating_point() or not slot.numel() or not ((slot == 0).all() or (slot == 1).all()):
+    """Moves every float parameter and running statistic that is not random (see `_initial`) off its values, by up to 0.5 (zeros and identities by up to
+    0.25 either way), so that a candidate which ignores it, or has its first values written out, is wrong. By seed, values, number of elements and occurrence
+    alone: the same under other names, in another order, with other shapes.
+    Returns how many there were, [[what, first, last, number of elements], count] each; of a kind no more than in `most`, what another model returned."""
+    seen, limits = {}, {tuple(kind): count for kind, count in most or []}
+    running = [slot for name, slot in module.named_buffers() if name.rpartition(".")[2].startswith("running_")]
+    for slot in [*module.parameters(), *running]:
+        if not slot.is_floating_point() or not slot.numel() or (kind := _initial(slot)) is None:
             continue
-        kind = (bool((slot == 1).all()), slot.numel())
         seen[kind] = seen.get(kind, 0) + 1
         if most is not None and seen[kind] > limits.get(kind, 0):  # a buffer of its own
             continue
-        generator = torch.Generator().manual_seed(zlib.crc32(repr(((seed, *kind), seen[kind])).encode()))
-        noise = torch.rand(slot.numel(), generator=generator) * 0.5 - (0.0 if kind[0] else 0.25)
+        generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, kind, seen[kind])).encode()))
+        noise = torch.rand(slot.numel(), generator=generator) * 0.5
+        noise -= 0.25 if kind[0] == "eye" or kind[:2] == ("all", 0) else 0.0
         slot.data += noise.view(slot.shape).to(slot.device, slot.dtype)
-    return [[one, size, count] for (one, size), count in seen.items()]
+    return [[list(kind), count] for kind, count in seen.items()]
 
 
 class Kept:
@@ -285,17 +328,22 @@ class Reference:
         if isinstance(value, torch.Tensor):
             value = cast(value.detach().to(self.device), self.dtype)
             value = value.clone() if places([value]) & constants else value  # else it would be changed
-            if (
-                not how
-                or not value.is_floating_point()
-                or all(((v == 0) | (v == 1)).all() for _, (v,) in pieces(value))
-            ):
-                return value  # also flags
+            words = set((how or "").split())
+            if words and "flags" in words and value.numel() > 1 and bool((value == 1).all()):
+                return value.copy_(torch.rand(value.shape, device=value.device) < 0.8)
+            if not how or not value.is_floating_point() or not _free(value):
+                return value
             ordered = value.dim() == 1 and len(value) > 1 and (value.diff() >= 0).all()
             value = value if dense(value) else value.clone()
+            empty = value == 0 if value.nbytes <= STRUCTURED else None
+            empty = empty if empty is not None and 8 * int(empty.sum()) >= value.numel() else None  # a triangle, a band
+            square = 1 < value.dim() and value.shape[-1] == value.shape[-2] > 1 and value.nbytes <= STRUCTURED
+            symmetric = square and torch.equal(value, value.mT)
             for _, (part,) in pieces(value.as_strided((value.numel(),), (1,))):
                 MOVES["stretch" if ordered else how.split()[0]](part)
-            return _lined(value) if how.endswith("lined") and not ordered else value
+            value = _lined(value, words) if "lined" in words and not ordered and not symmetric else value
+            value = torch.triu(value) + torch.triu(value, 1).mT if symmetric else value
+            return value if empty is None else value.masked_fill_(empty, 0)
         return type(value)(self._move(v, how, constants) for v in value) if isinstance(value, (list, tuple)) else value
 
     def forward(self, inputs, seed: int, model: torch.nn.Module | None = None):
@@ -353,7 +401,7 @@ class Reference:
         singles = [i for i, t in enumerate(outputs) if t.dtype == torch.float32]
         exact = self._exact(self.inputs(*name, how=how), seed, outputs) if singles else None
         if exact is None:
-            return not how.endswith("lined")
+            return "lined" not in how
         tolerance = TOLERANCE[torch.float32] / 8
         return not any(mismatch(outputs[i], exact[i].float(), tolerance) for i in singles)
 

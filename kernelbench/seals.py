@@ -18,6 +18,7 @@ import types
 import torch
 from torch.library import _impls
 from torch.overrides import _get_current_function_mode_stack
+from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -82,6 +83,12 @@ def seal(*places):
         torch.profiler,
         torch.profiler.profile,
         torch._C._autograd,
+        _python_dispatch,
+        TorchDispatchMode,
+        torch.overrides,
+        torch.overrides.TorchFunctionMode,
+        torch._ops.OpOverload,
+        torch._ops.OpOverloadPacket,
     ]
 
     known = [

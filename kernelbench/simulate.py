@@ -20,6 +20,8 @@ import functools
 import inspect
 import math
 import os
+import re
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -31,15 +33,16 @@ import triton
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import CUDAOptions
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import InterpretedFunction
 
 from kernelbench import interpret
-from kernelbench.interpret import IllegalAccess, NotTriton, Traffic, Unsupported, refuse
+from kernelbench.costs import free, record, torch_traffic
+from kernelbench.interpret import IllegalAccess, Traffic, Unsupported, refuse
+from kernelbench.language import NotTriton
+from kernelbench.wire import dense
 
 __all__ = ["DEVICES", "Device", "IllegalAccess", "Launch", "Meter", "Unsupported", "install"]
 
@@ -105,16 +108,17 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors([value.base])
 
 
+_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _plain = torch._C.TensorBase.detach  # the same memory, without a subclass's methods
 _OPTIONS = {*CUDAOptions.__dataclass_fields__, "device", "stream"}
 _plain_run = InterpretedFunction.run
 
 
-def _run(self: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+def _run(self: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> _Compiled | None:
     """InterpretedFunction.run, with the argument checks of a compiled kernel, through `around` and under the meter."""
     global _busy
     if warmup:
-        raise Unsupported("a kernel compiled without a launch (warmup) is not simulated")
+        return _Compiled(self)
     if unknown := kwargs.keys() - _OPTIONS - set(self.arg_names):
         raise KeyError(f"Keyword argument {min(unknown)} was specified but unrecognised")
     kwargs = {name: value for name, value in kwargs.items() if name in self.arg_names}
@@ -146,6 +150,25 @@ def _run(self: InterpretedFunction, *args: Any, grid: Any, warmup: bool, **kwarg
         around(launch, run) if around else run()
     finally:
         _busy = False
+
+
+class _Compiled:
+    """What `kernel.warmup(..)` gives: asked for its resources, and launched with all arguments in order."""
+
+    n_regs, n_spills, n_max_threads, metadata = (
+        32,
+        0,
+        1024,
+        types.SimpleNamespace(shared=1024, num_warps=4, num_stages=3),
+    )
+
+    def __init__(self, kernel: InterpretedFunction):
+        self.kernel, self.function = kernel, 0
+
+    def _init_handles(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Callable:
+        return lambda *args: self.kernel[grid](*args)
 
 
 def _rank(call: Callable[[], None], *_: Any, **__: Any) -> list[float]:
@@ -186,10 +209,12 @@ class Meter(TorchDispatchMode):
         self.copied: torch.Tensor | None = None
 
     def copy(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Copies that cost nothing, made while all else still does."""
+        """Copies that cost nothing, made while all else still does; of an output with gaps, or one that repeats itself, what it costs to
+        write it out, as on a GPU."""
         copies = []
-        for self.copied in tensors:
-            copies.append(self.copied.clone())
+        for t in tensors:
+            self.copied = t if dense(t) else None
+            copies.append(t.clone() if dense(t) else t.clone(memory_format=torch.contiguous_format))
         self.copied = None
         return copies
 
@@ -217,7 +242,9 @@ class Meter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if interpret.traffic is not interpret.IDLE:
             raise NotTriton(f"a kernel cannot call {func}")
-        if func.namespace not in _NAMESPACES and not _record(func):  # somebody's own operator is what it consists of
+        if own := [kind.__name__ for kind in types if kind not in _TENSORS]:
+            raise Unsupported(f"a tensor of the class {own[0]} is not simulated")
+        if func.namespace not in _NAMESPACES and not record(func):  # somebody's own operator is what it consists of
             known = sum(kernel["launches"] for kernel in self.kernels)
             with _inside(self):
                 out = func.redispatch(_CPU, *args, **(kwargs or {}))
@@ -225,8 +252,8 @@ class Meter(TorchDispatchMode):
                 raise Unsupported(f"the operator {func} has no simulated time")
             return out
         out = func(*args, **(kwargs or {}))
-        if not _busy and not _free(func) and (self.copied is None or args[0] is not self.copied):
-            self.add(func._schema.name, self.device.seconds(*_torch_traffic(func, args, kwargs or {}, out)))
+        if not _busy and not free(func) and (self.copied is None or args[0] is not self.copied):
+            self.add(func._schema.name, self.device.seconds(*torch_traffic(func, args, kwargs or {}, out)))
         return out
 
 
@@ -242,48 +269,6 @@ def _inside(mode: TorchDispatchMode) -> Iterator[None]:
 
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _NAMESPACES = ("aten", "prim", "prims")
-_FREE = tuple("empty empty_like empty_strided new_empty new_empty_strided _unsafe_view resize_ set_".split())
-_FILL = tuple(
-    "zero_ fill_ copy_ normal_ uniform_ bernoulli_ exponential_ zeros_like ones_like full_like rand_like randn_like new_zeros new_ones".split()
-)
-_PICK = ("embedding", "index", "index_select", "gather", "take")
-_RECORDS = ("_record_function_enter", "_record_function_enter_new", "_record_function_exit")  # of the profiler
-
-
-@functools.cache
-def _free(func: Any) -> bool:
-    """Views and uninitialised tensors launch nothing."""
-    view = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return view or _record(func) or func.overloadpacket.__name__ in _FREE
-
-
-def _record(func: Any) -> bool:
-    return func.namespace == "profiler" and func.overloadpacket.__name__ in _RECORDS
-
-
-def _torch_traffic(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, int, int]:
-    """Bytes, fp32 flops and 16-bit flops of an aten op: distinct inputs read once, outputs written once, broadcast dimensions not counted."""
-
-    def tensors(tree: Any) -> list[tuple[tuple, int]]:
-        found = [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor)]
-        dense = [math.prod(n for n, stride in zip(x.shape, x.stride()) if stride or not n) for x in found]
-        return [((x.data_ptr(), x.shape), n * x.element_size()) for x, n in zip(found, dense)]
-
-    name = func.overloadpacket.__name__
-    written = sum(size for _, size in tensors(out))
-    read = dict(tensors((args[1:] if name in _FILL else args, {k: v for k, v in kwargs.items() if k != "out"})))
-    if name in _PICK:
-        table = tensors(args[0])[0][0]
-        read[table] = min(read[table], written)
-    flops = 0
-    if func.overloadpacket in flop_registry:
-        flops = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out)
-    elif name == "_scaled_dot_product_flash_attention_for_cpu":
-        flops = sdpa_flop_count(*(x.shape for x in args[:3]))
-    half = any(isinstance(x, torch.Tensor) and x.element_size() == 2 for x in args)
-    return sum(read.values()) + written, 0 if half else flops, flops if half else 0
-
-
 _HOST = (
     torch.Tensor.numpy,
     torch.Tensor.__array__,
@@ -305,7 +290,7 @@ def _is_cuda(value: Any) -> bool:
 
 def _few(t: torch.Tensor) -> bool:
     """Numbers that steer the host, as counts per expert."""
-    return t.dim() == 1 and len(t) <= 1000 and not t.is_floating_point() and not t.is_complex()
+    return t.numel() <= 1000 and not t.is_floating_point() and not t.is_complex()
 
 
 class _Redirect(TorchFunctionMode):
@@ -315,7 +300,11 @@ class _Redirect(TorchFunctionMode):
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         if func is torch.Tensor.tolist and not _busy and _few(args[0]):  # each costs what one .item() does
-            return [value.item() for value in args[0]]
+            return (
+                [value.item() if args[0].dim() == 1 else value.tolist() for value in args[0]]
+                if args[0].dim()
+                else args[0].item()
+            )
         if func in _HOST and _meter is not None and (not _busy or interpret.traffic is not interpret.IDLE):
             raise Unsupported(f"{func.__name__}() takes the work off the simulated device")
         if func is torch.Tensor.to:
@@ -381,28 +370,66 @@ class _Driver:
         raise Unsupported(f"{name} of Triton's driver is not simulated")
 
 
-# what takes tensors to where no operator is seen
+# what takes tensors to where no operator is seen, or shares their memory with others
 _LEAKS = {
     torch.UntypedStorage: "tolist __getitem__ __reduce__",
-    torch._C: "_to_dlpack _to_dlpack_versioned",
+    torch._C: "_to_dlpack _to_dlpack_versioned PyTorchFileWriter _InferenceMode",
     torch.utils.dlpack: "to_dlpack",
-    torch: "to_dlpack save",
+    torch: "to_dlpack save from_file",
+    torch.jit: "fuser enable_onednn_fusion optimize_for_inference",
 }
+
+
+def _on_cpu(register: Callable, first: int) -> Callable:
+    """For operators of the candidate's own: what is registered for CUDA (from the argument `first` on, or by name) is what runs here."""
+
+    def here(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(here, value))
+        return {"CUDA": "CPU", "cuda": "cpu"}.get(value, value) if isinstance(value, str) else value
+
+    def registered(*args: Any, **kwargs: Any) -> Any:
+        if sys._getframe(1).f_globals["__name__"].split(".")[0] != "torch":
+            kwargs = {k: here(v) if k in ("device_types", "dispatch_key") else v for k, v in kwargs.items()}
+            args = (*args[:first], *map(here, args[first:]))
+        return register(*args, **kwargs)
+
+    return functools.wraps(register)(registered)
+
+
+_STORED = re.compile("file|share|from_buffer|_fd")  # methods of storages through which others get at their memory
+
+
+def _copied(make: Callable) -> Callable:
+    """Instead of a function whose tensors share the memory of numpy's arrays, in which anybody could work."""
+
+    def made(*args: Any, **kwargs: Any) -> torch.Tensor:
+        out = make(*args, **kwargs)
+        return out if args and isinstance(args[0], torch.Tensor) else out.clone()
+
+    return functools.wraps(make)(made)
+
+
+def _text(plain: Callable) -> Callable:
+    """Instead of what prints a tensor: of many numbers it would be a way out."""
+
+    def text(tensor: torch.Tensor, **options: Any) -> str:
+        if _meter is not None and tensor.numel() > 1000:
+            raise Unsupported("the text of a tensor of more than 1,000 numbers is not simulated")
+        return plain(tensor, **options)
+
+    return text
 
 
 def install() -> None:
     """All hooks of this module, for the life of the process."""
     interpret.patch()
     InterpretedFunction.run = _run
-    prune = (
-        Autotuner.prune_configs
-    )  # of configs that differ in warps or stages alone, and cost the same here, only the first is run
-    Autotuner.prune_configs = lambda self, kwargs: [*{str(c.kwargs): c for c in prune(self, kwargs)[::-1]}.values()][
-        ::-1
-    ]
+    prune = Autotuner.prune_configs  # of configs that cost the same here (warps, stages), only the first is run
+    Autotuner.prune_configs = lambda self, given: [*{str(c.kwargs): c for c in prune(self, given)[::-1]}.values()][::-1]
     Autotuner.do_bench = property(lambda self: _rank)
     triton.runtime.driver.set_active(_Driver())
-    torch.Tensor.is_cuda = property(lambda self: True)
+    torch.Tensor.is_cuda, torch.Tensor.is_cpu = property(lambda self: True), property(lambda self: False)
     home = torch._C.TensorBase.device.__get__
     torch.Tensor.device = property(lambda self: _CUDA if (device := home(self)).type == "cpu" else device)
     torch.Tensor.get_device = lambda self: 0
@@ -412,9 +439,23 @@ def install() -> None:
     torch.compile = refuse("torch.compile")
     for module, name in [(m, n) for m in (_thread, threading) for n in vars(m) if "start_" in n]:
         setattr(module, name, refuse("a thread"))
+    for name in [n for kind in (torch._C.StorageBase, torch.UntypedStorage) for n in vars(kind) if _STORED.search(n)]:
+        setattr(torch.UntypedStorage, name, refuse(f"UntypedStorage.{name}"))
     for owner, names in _LEAKS.items():
         for name in names.split():
             setattr(owner, name, refuse(f"{owner.__name__}.{name}"))
+    for module, name in (
+        (torch, "from_numpy"),
+        (torch, "as_tensor"),
+        (torch, "asarray"),
+        (torch, "frombuffer"),
+        (torch, "from_dlpack"),
+    ):
+        setattr(module, name, _copied(getattr(module, name)))
+    torch.utils.dlpack.from_dlpack = torch.from_dlpack
+    torch._tensor_str._str = _text(torch._tensor_str._str)
+    # in inference mode operators would not be taken apart before the meter sees them
+    torch.inference_mode = lambda mode=True: torch.no_grad(mode) if callable(mode) else torch.no_grad()
     for name in ("CUDAGraph", "graph", "_lazy_init"):
         setattr(torch.cuda, name, refuse(f"torch.cuda.{name}"))
     torch.cuda.Stream, torch.cuda.Event = _Stream, _Event
@@ -439,10 +480,18 @@ def install() -> None:
         range_push=nothing, range_pop=nothing, mark=nothing, range=contextlib.nullcontext
     )
     torch.cuda.is_available = lambda: True
+    torch.library.custom_op = _on_cpu(torch.library.custom_op, 2)
+    torch.library.impl = _on_cpu(torch.library.impl, 1)
+    torch.library.Library.impl = _on_cpu(torch.library.Library.impl, 3)
+    torch.library.CustomOpDef.register_kernel = _on_cpu(torch.library.CustomOpDef.register_kernel, 1)
     torch.cuda.current_device = lambda: 0
     torch.cuda.device = torch.cuda.device_of = _Guard
     torch.cuda.get_device_capability = lambda device=None: (gpu.major, gpu.minor)
     torch.cuda.get_device_name = lambda device=None: gpu.name
     torch.cuda.get_device_properties = lambda device=None: gpu
     torch.cuda.synchronize = lambda device=None: None
+    same = "is_available device_count synchronize current_device_index=current_device set_device_index=set_device device_index=device"
+    for name in same.split():
+        setattr(torch.accelerator, name.split("=")[0], getattr(torch.cuda, name.split("=")[-1]))
+    torch.accelerator.current_accelerator = lambda check_available=False: _CUDA
     _Redirect().__enter__()

@@ -22,6 +22,9 @@ PIECES, WIDTH = 1024, 1024  # of a large output so many pieces of so many bytes 
 ARENA = 1 << 28  # bytes of shared memory that are kept for the next contestant
 
 
+_frombuffer = torch.frombuffer  # the simulated device has another one, which copies (simulate.py)
+
+
 # ---------------------------------------------------------------------------------------------------------------------------
 # Tensors in memory that the other side can open
 
@@ -106,7 +109,7 @@ class Shared:
                 fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
             )  # else the other side could pull it away
             self._close_fds()
-            self.fds, self.memory = [fd], torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+            self.fds, self.memory = [fd], _frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
             return
         pointer, handle = ctypes.c_uint64(), _Handle()
         _cuda("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
@@ -185,11 +188,11 @@ class Opened:
                 return [t and view(self._segment(t.get("handle", spec.get("handle"))), t) for t in wanted]
             nbytes = os.fstat(fds[0]).st_size
             if limit is None:
-                memory = torch.frombuffer(mmap.mmap(fds[0], nbytes), dtype=torch.uint8)
+                memory = _frombuffer(mmap.mmap(fds[0], nbytes), dtype=torch.uint8)
             elif nbytes > limit:
                 raise BadMessage(f"{nbytes} bytes of outputs where {limit} were the most")
             else:
-                memory = torch.frombuffer(_read(fds[0], nbytes), dtype=torch.uint8)
+                memory = _frombuffer(_read(fds[0], nbytes), dtype=torch.uint8)
             return [view(memory, t) for t in spec["tensors"]]
         except BadMessage:
             raise

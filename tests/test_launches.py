@@ -118,7 +118,10 @@ def test_swap_brings_what_was_written_on_other_inputs():
         (lambda o, x: o.copy_(x), False, True),
         (lambda o, x: o.copy_(x + 0.0), False, True),
         (lambda o, x: o[:2].copy_(x[:2]), False, True),
-        (lambda o, x: o.copy_(x), True, False),  # of the model's own input: that is the work
+        (lambda o, x: o.copy_(x), True, True),  # of the model's own input, as it is: anybody could have read that
+        (lambda o, x: o.copy_(x + 1e-5), True, False),  # but not of what is nearly that
+        (lambda o, x: o[:2].copy_(x[:2]), True, False),  # nor of a part
+        (lambda o, x: o.copy_(x.flip(0)), True, False),
         (lambda o, x: o.copy_(x * 1.00005), False, True),  # within the tolerance of 1e-4
         (lambda o, x: o.copy_(x * 1.0003), False, False),
         (lambda o, x: o.copy_(x * 2), False, False),

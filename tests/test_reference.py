@@ -1,5 +1,6 @@
 """What counts as right, told by torch-only candidates (any_code) that the gym judges, and what the referee knows of a task."""
 
+import math
 import random
 
 import pytest
@@ -349,14 +350,14 @@ def test_moved_inputs_by_hand():
     assert torch.equal(mirrored[0], 2 - 3 * plain[0]) and torch.equal(stretched[0], 3 * plain[0] + 0.5)
     assert torch.equal(mirrored[3][0], 2 - 3 * plain[3][0])
     assert torch.equal(mirrored[2], plain[2]) and mirrored[1] == plain[1] and mirrored[3][1] == "x"
-    assert reference.given("check", 2) and reference.moves["check", 2] == "mirror lined"
+    assert reference.given("check", 2) and reference.moves["check", 2] == "mirror lined flags"
     assert torch.equal(reference.given("check", 1)[0], reference.inputs("check", 1)[0])
     (unit,) = (v for v in reference.inputs("check", 3, how="unit")[:1])
     assert ((unit.abs() - 1).abs() < 0.05).all() and not torch.equal(unit, unit.sign())
 
 
 def test_moves_where_the_reference_stays_finite():
-    for task, move in ((RELU, "mirror lined"), (LOG, "stretch"), (NEVER, None)):
+    for task, move in ((RELU, "mirror lined flags"), (LOG, "stretch"), (NEVER, None)):
         reference = Reference(task, "cpu", b"k" * 32)
         given = reference.given("check", 2)
         assert reference.moves[("check", 2)] == move
@@ -369,12 +370,81 @@ def test_moves_where_the_reference_stays_finite():
 def test_lines_of_one_sign_and_a_tiny_one():
     task = torch_task("lines", inputs="torch.rand(8, 6), torch.rand(9), torch.rand(2, 2)")
     reference = Reference(task, "cpu", b"k" * 32)
-    for how in ("mirror", "unit"):
-        plain, lined = reference.inputs("check", 2, how=how), reference.inputs("check", 2, how=f"{how} lined")
+    for how, tiny in (("mirror lined", 1e-3), ("unit lined", 1e-3)):
+        plain, lined = reference.inputs("check", 2, how=how.split()[0]), reference.inputs("check", 2, how=how)
         x, y = plain[0], lined[0]
-        assert (y[0] < 0).all() and (y[-1] > 0).all() and (y[:-1, 0] < 0).all() and (y[1:, -1] > 0).all()
-        assert torch.allclose(y[4, 1:5], 1e-12 * x[4, 1:5], rtol=1e-5) and torch.equal(y[1:4, 1:5], x[1:4, 1:5])
+        assert (y[0] < 0).all() and (y[-1] > 0).all() and (y[:-1, 0] <= 0).all() and (y[1:, -1] >= 0).all()
+        times = (y / x)[1:-1, 1:-1].abs()
+        assert torch.allclose(times[3] / (3 if how[0] == "m" else 1), torch.tensor(tiny), rtol=2.1, atol=0)
+        others = times[[0, 1, 2, 4, 5]].round()
+        assert set(others.unique().tolist()) <= ({1.0, 3.0, 9.0} if how[0] == "m" else {1.0})
+        assert (how[0] == "u") or others.max() > 1  # a block of rows and one of columns weigh three times as much
         assert all(torch.equal(a, b) for a, b in zip(plain[1:], lined[1:]))  # no lines to speak of
+
+
+def test_flags_that_are_all_set_are_drawn():
+    task = torch_task(
+        "flags",
+        inputs="torch.rand(40, 50), torch.ones(40, 50, dtype=torch.bool), torch.ones(2000), torch.ones(1), torch.eye(9)",
+    )
+    reference = Reference(task, "cpu", b"k" * 32)
+    plain, drawn = (reference.inputs("check", 2, how=how) for how in ("mirror lined", "mirror lined flags"))
+    assert plain[1].all() and plain[2].all()
+    assert 0.75 < drawn[1].float().mean() < 0.85 and 0.75 < drawn[2].mean() < 0.85 and drawn[1].dtype == torch.bool
+    assert drawn[3] == 1 and torch.equal(drawn[4], torch.eye(9))
+
+
+def test_parameters_that_are_not_random_are_moved():
+    """One value, an identity, rows that are alike; of buffers only zeros and ones."""
+    module = torch.nn.Module()
+    first = {
+        "slope": torch.full((3,), 0.25),
+        "scale": torch.full((4,), 1e-6),
+        "eye": torch.eye(3),
+        "rows": torch.arange(4.0).repeat(2, 1),
+    }
+    first |= {"random": torch.tensor([[1.0, 2.0], [3.0, 4.0]]), "masked": torch.full((2,), -math.inf)}
+    for name, value in first.items():
+        setattr(module, name, torch.nn.Parameter(value.clone(), requires_grad=False))
+    module.register_buffer("root", torch.full((3,), 0.125))
+    moved = perturb(module, 7)
+    assert [kind[0] for kind, _ in moved] == ["all", "all", "eye", "rows"] and all(count == 1 for _, count in moved)
+    for name in ("slope", "scale", "rows"):
+        off = getattr(module, name) - first[name]
+        assert (0 <= off).all() and (off <= 0.5).all() and off.unique().numel() == off.numel()
+    assert 0 < (module.eye - torch.eye(3)).abs().min() and (module.eye - torch.eye(3)).abs().max() <= 0.25
+    assert (
+        torch.equal(module.random, first["random"])
+        and torch.equal(module.masked, first["masked"])
+        and (module.root == 0.125).all()
+    )
+
+
+def test_what_the_tasks_inputs_have_in_common_stays():
+    """Symmetric, triangular and sparse matrices, shares, signs: kernels may rely on what every draw of the task has."""
+    make = {
+        "symmetric": "(lambda a: a + a.T)(torch.randn(12, 12))",
+        "lower": "torch.randn(12, 12).tril()",
+        "diagonal": "torch.diag(torch.randn(40))",
+        "shares": "torch.randn(9, 12).softmax(-1)",
+        "signs": "torch.randn(9, 12).sign()",
+        "any": "torch.randn(12, 12)",
+    }
+    keeps = {
+        "symmetric": lambda x: torch.equal(x, x.T),
+        "lower": lambda x: not x.triu(1).any(),
+        "diagonal": lambda x: not (x - torch.diag(x.diag())).any(),
+        "shares": lambda x: torch.allclose(x.sum(-1), torch.ones(9)) and (x >= 0).all(),
+        "signs": lambda x: (x.abs() == 1).all(),
+        "any": lambda x: True,
+    }
+    for kind, inputs in make.items():
+        reference = Reference(torch_task(kind, "return x * 2", inputs=inputs), "cpu", b"k" * 32)
+        plain = reference.inputs("check", 2)[0]
+        for how in ("mirror lined flags", "unit lined", "mirror", "stretch"):
+            moved = reference.inputs("check", 2, how=how)[0]
+            assert keeps[kind](moved), (kind, how)
+            assert torch.equal(moved, plain) == (kind in ("shares", "signs")), (kind, how)
 
 
 def test_a_draw_on_which_the_reference_is_not_known_well_is_left_out():
@@ -479,7 +549,7 @@ def test_perturbed_by_value_shape_and_occurrence():
     b = module(z=torch.zeros(5), y=torch.ones(5), x=torch.ones(5))
     perturb(a, 7), perturb(b, 7)
     assert torch.equal(a.w, b.y) and torch.equal(a.v, b.x) and torch.equal(a.b, b.z)
-    assert not torch.equal(a.w, a.v) and a.u.tolist() == [2] * 5
+    assert not torch.equal(a.w, a.v) and 2 <= a.u.min() < a.u.max() < 2.5
     assert 1 <= a.w.min() and a.w.max() < 1.5 and -0.25 <= a.b.min() and a.b.max() < 0.25 and a.b.unique().numel() == 5
     other = module(w=torch.ones(5))
     perturb(other, 8)
@@ -509,10 +579,12 @@ def test_tasks_that_cannot_tell_right_from_wrong(forward, passes):
 def test_buffers_of_ones_own_are_not_moved():
     """A build by seed moves as many zeros and ones of each size as the reference had, first come first served."""
     mine, theirs = torch.nn.Module(), torch.nn.Module()
-    for module, names in ((theirs, ["a"]), (mine, ["a", "dummy"])):
+    for module, names in ((theirs, ["running_a"]), (mine, ["running_a", "running_dummy", "box"])):
         for name in names:
             module.register_buffer(name, torch.zeros(4))
     moved = perturb(theirs, 7)
-    assert moved == [[False, 4, 1]] and perturb(mine, 7, moved) == [[False, 4, 2]]
-    assert torch.equal(mine.a, theirs.a) and mine.a.all() and not mine.dummy.any()
+    kind = ["all", 0.0, 0.0, 4]
+    assert moved == [[kind, 1]] and perturb(mine, 7, moved) == [[kind, 2]]
+    assert torch.equal(mine.running_a, theirs.running_a) and mine.running_a.all()
+    assert not mine.running_dummy.any() and not mine.box.any()
     assert perturb(torch.nn.Linear(2, 2), 7, []) == []

@@ -1,6 +1,8 @@
 """The simulated device. Triton reads TRITON_INTERPRET at import, so all checks run once in a process of their own: this file as a script."""
 
 import json
+import math
+import operator
 import os
 import subprocess
 import sys
@@ -78,8 +80,11 @@ def grids_and_launch_syntaxes():
         add_kernel[(4,)](x, y, o, 1000)
     with pytest.raises(RuntimeError, match="outside of the scope"):
         add_kernel(x, y, o, 1000, 256)
-    with pytest.raises(simulate.Unsupported, match="warmup"):
-        add_kernel.warmup(x, y, o, 1000, BLOCK=256, grid=(4,))
+    o.zero_()
+    ready = add_kernel.warmup(x, y, o, 1000, BLOCK=256, grid=(1,))
+    ready._init_handles()
+    assert ready.n_regs > 0 and ready.metadata.shared >= 0 and not o.any()
+    assert us(clock(lambda: ready[(4,)](x, y, o, 1000, 256))) == 13 and torch.equal(o, x + y)
 
 
 @triton.jit
@@ -302,8 +307,29 @@ def libdevice_is_torch():
     for ours, fn in ((tl.math.rsqrt, torch.rsqrt), (tl.sigmoid, torch.sigmoid), (tl.math.erf, torch.erf)):
         libdevice_kernel[(1,)](x, y, o, ours, False, BLOCK=64)
         assert torch.allclose(o, fn(x))
-    with pytest.raises(simulate.Unsupported, match="__nv_logbf"):
-        libdevice_kernel[(1,)](x, y, o, libdevice.logb, False, BLOCK=64)
+    pi, twelve = torch.pi, torch.tensor([-5, 0, 1, 2, 3, 8, 12, 2**31 - 1] * 8, dtype=torch.int32)
+    for name, fn in (
+        ("sinpi", lambda x: torch.sin(pi * x)),
+        ("cospi", lambda x: torch.cos(pi * x)),
+        ("rcbrt", lambda x: x ** (-1 / 3)),
+        ("logb", lambda x: x.log2().floor()),
+    ):
+        libdevice_kernel[(1,)](x, y, o, getattr(libdevice, name), False, BLOCK=64)
+        assert torch.allclose(o, fn(x), rtol=1e-5, atol=1e-6), name
+    libdevice_kernel[(1,)](10 * x, y, o, libdevice.remainder, True, BLOCK=64)
+    assert torch.allclose(
+        o, torch.tensor([math.remainder(a, b) for a, b in zip((10 * x).tolist(), y.tolist())]), atol=1e-5
+    )
+    for name, fn in (
+        ("popc", lambda n: bin(n % 2**32).count("1")),
+        ("clz", lambda n: 32 - (n % 2**32).bit_length()),
+        ("ffs", lambda n: (n & -n).bit_length()),
+    ):
+        counts = torch.empty(64, dtype=torch.int32)
+        libdevice_kernel[(1,)](twelve, twelve, counts, getattr(libdevice, name), False, BLOCK=64)
+        assert counts.tolist() == [fn(n) for n in twelve.tolist()], name
+    with pytest.raises(simulate.Unsupported, match="__nv_brev"):
+        libdevice_kernel[(1,)](twelve, twelve, twelve, libdevice.brev, False, BLOCK=64)
 
 
 @triton.jit
@@ -439,7 +465,168 @@ def plain(x_ptr, o_ptr):
     tl.load(x_ptr)
 
 
-cheats = {"function": calls_python, "handle": takes_the_array, "torch": plain}
+@triton.jit
+def asks_the_dictionary(x_ptr, o_ptr):
+    tl.store(o_ptr, tl.load(x_ptr).__dict__["x"])
+
+
+@triton.jit
+def asks_by_name(x_ptr, o_ptr):
+    tl.store(o_ptr, operator.neg(tl.load(x_ptr)))
+
+
+@triton.jit
+def works_in_numpy(x_ptr, o_ptr):
+    tl.store(o_ptr, np.ones(4))
+
+
+@triton.jit
+def sums_in_python(x_ptr, o_ptr):
+    tl.store(o_ptr, sum([1, 2]))
+
+
+@triton.jit
+def has_a_lambda(x_ptr, o_ptr):
+    f = lambda v: v  # noqa: E731
+    tl.store(o_ptr, f(1.0))
+
+
+@triton.jit
+def writes_a_text(x_ptr, o_ptr):
+    tl.static_assert(True, f"{tl.load(x_ptr)}")
+
+
+@triton.jit
+def takes_a_float(x_ptr, o_ptr):
+    tl.store(o_ptr, float(tl.load(x_ptr)))
+
+
+cheats = {"function": calls_python, "handle": takes_the_array, "torch": plain, "dictionary": asks_the_dictionary}
+cheats |= {"name": asks_by_name, "numpy": works_in_numpy, "python": sums_in_python, "lambda": has_a_lambda}
+cheats |= {"text": writes_a_text, "float": takes_a_float}
+
+
+@triton.jit
+def honest_calls(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    """What authors call in kernels, all of which the compiler knows."""
+    at, top, least = tl.arange(0, BLOCK), max(BLOCK, 4), min(2, n)
+    width = math.log2(BLOCK) + float(BLOCK) + int(2.5) + len((1, 2))
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    if isinstance(width, float) and hasattr(x, "dtype") and getattr(x, "dtype") == tl.float32:  # noqa: B009
+        x = x + width * 0.0 + least * 0.0
+    parts = [x * 1.0 for _ in range(2)]
+    tl.static_assert(BLOCK >= 4, f"BLOCK is {BLOCK}")
+    tl.store(o_ptr + at, tl.fma(parts[0], x * 0.0 + 1.0, tl.clamp(x, -100.0, 100.0)) + top * 0.0, mask=at < n)
+
+
+@triton.jit
+def fma_kernel(x_ptr, o_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    tl.store(o_ptr + at, tl.clamp(tl.fma(x, x, x), -1.0, 1.0))
+
+
+@check
+def kernels_call_what_the_compiler_knows():
+    x, o = torch.randn(8), torch.empty(8)
+    honest_calls[(1,)](x, o, 8, BLOCK=8)
+    assert torch.allclose(o, 2 * x)
+    meter = clock(lambda: fma_kernel[(1,)](x, o, BLOCK=8), bytes_per_s=1e18, flops_per_s=1e9)
+    assert torch.allclose(o, (x * x + x).clamp(-1, 1)) and us(meter) == 1 + 8 * 4 / 1e3  # two flops each
+
+
+@check
+def operators_that_no_table_knows_have_a_price():
+    """Products by any name cost 2MKN, complex ones four times that; what is written in place is written."""
+    slow = dict(bytes_per_s=1e18, flops_per_s=1e9)
+    a, b, x = torch.randn(1, 8, 16), torch.randn(1, 16, 4), torch.randn(2, 3, 6, 6)
+    for run, flops in (
+        (lambda: torch.addbmm(torch.zeros(1, 1), a, b), 2 * 8 * 16 * 4),
+        (lambda: torch.mm(a[0] + 0j, b[0] + 0j), 4 * 2 * 8 * 16 * 4),
+        (
+            lambda: torch._C._nn.slow_conv_dilated2d(x, torch.ones(5, 3, 3, 3), [3, 3], None, [1, 1], [1, 1], [1, 1]),
+            2 * 2 * 5 * 36 * 27,
+        ),
+        (lambda: torch.native_layer_norm(a, [16], None, None, 1e-5), 0),
+        (lambda: torch.softmax(a, -1), 0),
+    ):
+        last = clock(run, **slow).kernels[-1]
+        assert last["ms"] * 1e3 == pytest.approx(1 + flops / 1e3), last["name"]
+    tensors = [torch.randn(1000), torch.randn(500)]
+    assert us(clock(lambda: torch._foreach_mul_(tensors, 2.0))) == 1 + 2 * 6000 / 1e3
+
+
+@check
+def memory_that_others_see_is_copied_or_refused():
+    array = np.zeros(2000, np.float32)
+    for make in (torch.from_numpy, torch.as_tensor, torch.asarray, torch.frombuffer, torch.from_dlpack):
+        options = {"dtype": torch.float32} if make is torch.frombuffer else {}
+        make(array, **options).fill_(7)
+        assert not array.any(), make
+    x = torch.ones(2000)
+    assert torch.as_tensor(x).data_ptr() == x.data_ptr() and len(repr(x)) > 10
+    for run in (
+        lambda: repr(x),
+        lambda: x.untyped_storage()._write_file(1, False, False, 1),
+        lambda: x.untyped_storage()._share_fd_cpu_(),
+        lambda: torch.UntypedStorage.from_file("x", True, 8),
+    ):
+        with pytest.raises(simulate.Unsupported):
+            clock(run)
+    with torch.inference_mode():
+        assert not torch.is_inference_mode_enabled() and not torch.is_grad_enabled()
+    assert torch.inference_mode()(lambda: torch.is_grad_enabled())() is False
+    assert torch.inference_mode(lambda: torch.is_grad_enabled())() is False
+
+
+@triton.jit
+def comparisons(x_ptr, o_ptr, n, m, eps, BLOCK: tl.constexpr):
+    """Masks of scalars, `and` and `or` on blocks, loops' variables and floats as the compiler has them."""
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=(at < n) & (n > m), other=0.0)
+    total = x * 0.0
+    for k in range(0, 3):
+        total += (k + 1).to(tl.float32) * tl.where(~(k == 0), 1.0, 0.0) + (k - 3) // 2
+    x = x.to(tl.float16) * eps.to(tl.float32)
+    tl.static_assert(x.dtype == tl.float32)
+    tl.store(o_ptr + at, x + total, mask=(at < n) and (at >= m) or (at == 0))
+
+
+@check
+def numbers_in_kernels_are_those_of_the_compiler():
+    x, o = torch.arange(8.0), torch.full((8,), -9.0)
+    comparisons[(1,)](x, o, 6, 2, 0.5, BLOCK=8)
+    want = x * 0.5 + 2 + 3 - 1 - 1  # k = 1, 2 add 2 and 3; (0 - 3) // 2 and (1 - 3) // 2 are -1, (2 - 3) // 2 is 0
+    assert o.tolist() == [want[0], -9, *want[2:6], -9, -9]
+    assert (
+        not torch.ones(2).is_cpu
+        and torch.accelerator.is_available()
+        and torch.tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    )
+
+
+@check
+def operators_for_cuda_run_here():
+    @torch.library.custom_op("mine::twice", mutates_args=(), device_types="cuda")
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    library = torch.library.Library("mine", "FRAGMENT")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("thrice", lambda x: x * 3, "CUDA")
+    x = torch.ones(3)
+    assert twice(x).tolist() == [2] * 3 and torch.ops.mine.thrice(x).tolist() == [3] * 3
+
+
+@check
+def outputs_with_gaps_are_written_out():
+    """As on a GPU, where they are copied within the time; an output that is dense costs nothing more."""
+    dense, wide = torch.ones(100, 10), torch.ones(100, 1).expand(100, 10)
+    with simulate.Meter(simulate.Device("test", 1e-6, 1e9, 1e18, 1e18), __file__) as meter:
+        meter.copy([dense])
+        assert meter.ms == 0
+        (wide,) = meter.copy([wide])
+    assert wide.is_contiguous() and us(meter) == 1 + (400 + 4000) / 1e3
 
 
 @check
@@ -458,10 +645,17 @@ def closures_errors_and_what_is_unsupported():
         ("function", "global variable spend"),
         ("handle", "no attribute 'handle'"),
         ("torch", "cannot call aten.add"),
+        ("dictionary", "no attribute '__dict__'"),
+        ("name", "cannot be called with values of Triton"),
+        ("numpy", "gives a ndarray"),
+        ("python", "sum is not defined"),
+        ("lambda", "AST node type: Lambda"),
+        ("text", "has no text"),
+        ("float", "cannot be called with values of Triton"),
     ):
-        with pytest.raises(interpret.NotTriton, match=text):
+        with pytest.raises(language.NotTriton, match=text):
             clock(lambda: cheats[kind][(1,)](y, SideEffect(y, z) if kind == "torch" else z))  # noqa: B023
-    assert not z.any() and not issubclass(interpret.NotTriton, Exception)
+    assert not z.any() and not issubclass(language.NotTriton, Exception)
     for call in (
         lambda: torch.compile(torch.nn.Linear(2, 2)),
         lambda: torch.cuda.CUDAGraph(),
@@ -587,7 +781,7 @@ def test_simulate(name, results):
 
 
 if __name__ == "__main__":
-    from kernelbench import interpret, simulate
+    from kernelbench import interpret, language, simulate
 
     torch.set_num_threads(1)
     simulate.install()
