@@ -27,19 +27,9 @@ class NotTriton(BaseException):
 
 _LANGUAGE = {name.removeprefix("visit_") for name in dir(CodeGenerator) if name.startswith("visit_")}
 _LANGUAGE |= {"Starred", "FormattedValue", "Break", "Continue"}  # these two are left to the author to find out on a GPU
-_BUILTINS = {
-    "len",
-    "list",
-    "range",
-    "float",
-    "int",
-    "isinstance",
-    "getattr",
-    "hasattr",
-    "print",
-    "min",
-    "max",
-}  # that a compiled kernel can call
+_BUILTINS = set(
+    "len list range float int isinstance getattr hasattr print min max".split()
+)  # that a compiled kernel can call
 _ON_TENSORS = (len, isinstance, hasattr, print, min, max)
 
 

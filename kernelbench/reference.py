@@ -162,11 +162,10 @@ def _initial(slot: torch.Tensor) -> tuple | None:
         return ("all", first, first, n) if learnt and math.isfinite(first) else None
     if not isinstance(slot, torch.nn.Parameter) or slot.dim() < 2 or not slot.isfinite().all():
         return None
-    if (
-        slot.dim() == 2
-        and slot.shape[0] == slot.shape[1]
-        and torch.equal(slot, first * torch.eye(len(slot), dtype=slot.dtype, device=slot.device))
-    ):
+    diagonal = (
+        slot.dim() == 2 and slot.shape[0] == slot.shape[1] and not flat[1]
+    )  # else not worth a matrix of the same size
+    if diagonal and torch.equal(slot, first * torch.eye(len(slot), dtype=slot.dtype, device=slot.device)):
         return ("eye", first, last, n)
     return ("rows", first, last, n) if len(slot) > 1 and (slot == slot[:1]).all() else None
 
