@@ -26,8 +26,26 @@ from kernelbench.judge import Options, Referee
 from kernelbench.process import Exit, Process
 
 
+class Turn(Channel):
+    """A contestant's end: between a message and the wait for the next one no other thread's contestant works, since what surrounds a forward
+    (the watch over launches) is the whole process's."""
+
+    lock = threading.Lock()
+
+    def __init__(self, sock):
+        super().__init__(sock)
+        self.lock.acquire()
+
+    def recv(self, *args):
+        self.lock.release()
+        try:
+            return super().recv(*args)
+        finally:
+            self.lock.acquire()
+
+
 class Threads:
-    """Stands in for a process.Zygote: its contestants are threads of this process, on streams of their own."""
+    """Stands in for a process.Zygote: its contestants are threads of this process, on streams of their own, one of which works at a time."""
 
     def __init__(self, device: str):
         self.device, self.dead, self.lock, self.exits = device, False, threading.Lock(), {}
@@ -39,10 +57,11 @@ class Threads:
         ours, theirs = socket.socketpair()
         job, done = len(self.exits) + secrets.randbits(40), Exit()
         self.exits[job] = done
-        threading.Thread(target=self._serve, args=(Channel(theirs), config, done), daemon=True).start()
+        threading.Thread(target=self._serve, args=(theirs, config, done), daemon=True).start()
         return Process(self, job, Channel(ours))
 
-    def _serve(self, channel: Channel, config: dict, done: Exit):
+    def _serve(self, theirs: socket.socket, config: dict, done: Exit):
+        channel = Turn(theirs)
         os.environ["TRITON_CACHE_DIR"] = os.path.join(config["folder"], "triton")
         try:
             with torch.cuda.stream(torch.cuda.Stream()):
@@ -51,6 +70,8 @@ class Threads:
                 contestant.serve(lambda: None)
         except Closed:
             done.set_result(0)
+        finally:
+            channel.lock.release()
 
     def kill(self, job: int):
         """It ends when its channel is closed."""

@@ -55,9 +55,15 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     return (off / n).sqrt().item(), (square / n - (total / n).square()).clamp_min(0).sqrt().item()
 
 
+class Wrong(str):
+    """What is wrong with an output. few: so few of its values that a tie or a value on an edge may have been decided otherwise."""
+
+    few = False
+
+
 def mismatch(
     output: torch.Tensor, expected: torch.Tensor, tolerance: float | None = None, doubt: torch.Tensor | None = None
-) -> str | None:
+) -> Wrong | None:
     """None where `output` is right, else where, how many and how far it is wrong.
 
     Floats: |o - e| <= tol (min(1, rms(e)) + |e|) (and a few roundings of a large rms(e)) everywhere, and rms(o - e) <= tol std(e) (or a few roundings of rms(e)): an output of
@@ -65,9 +71,9 @@ def mismatch(
     `doubt`: how far each expected value itself may be off. Integers and booleans: equal. Non-finite expected values must be met exactly. Compared in chunks, in float64 on the CPU.
     """
     if output.shape != expected.shape:
-        return f"the output has shape {tuple(output.shape)}, expected {tuple(expected.shape)}"
+        return Wrong(f"the output has shape {tuple(output.shape)}, expected {tuple(expected.shape)}")
     if output.dtype != expected.dtype:
-        return f"the output has dtype {str(output.dtype)[6:]}, expected {str(expected.dtype)[6:]}"
+        return Wrong(f"the output has dtype {str(output.dtype)[6:]}, expected {str(expected.dtype)[6:]}")
     if expected.numel() == 0:
         return None
     if expected.is_complex():
@@ -105,8 +111,18 @@ def mismatch(
     error = math.sqrt(error.item() / expected.numel())
     allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
     if count > 1 and error > allowed:
-        return f"the output's error (rms {error:.3g}) is large beside the spread of the expected values (std {std:.3g}, scale {rms:.3g})"
+        return Wrong(
+            f"the output's error (rms {error:.3g}) is large beside the spread of the expected values (std {std:.3g}, scale {rms:.3g})"
+        )
     return None
+
+
+def nearer(output: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Of two expected outputs, at each place the value that `output` is closer to; a's where that cannot be told."""
+    if output.shape != a.shape or a.shape != b.shape or not output.dtype == a.dtype == b.dtype or a.dtype in EIGHT:
+        return a
+    numbers = output.is_floating_point() or output.is_complex()
+    return torch.where((output - b).abs() < (output - a).abs() if numbers else output == b, b, a)
 
 
 class Faults:
@@ -125,14 +141,16 @@ class Faults:
         off = (o.double() - e.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf)
         self.worst = max(self.worst, off.max().item())
 
-    def text(self) -> str | None:
+    def text(self) -> Wrong | None:
         if not self.count:
             return None
         index, at = [], self.first
         for size in reversed(self.shape):
             index, at = [at % size, *index], at // size
         text = f"{self.count} of {math.prod(self.shape)} values are wrong, the first at {tuple(index)}: "
-        return text + f"got {self.got:.6g}, expected {self.want:.6g} (largest difference {self.worst:.3g})"
+        text = Wrong(text + f"got {self.got:.6g}, expected {self.want:.6g} (largest difference {self.worst:.3g})")
+        text.few = self.count <= max(8, math.prod(self.shape) // 100)
+        return text
 
 
 def structure(output, expected) -> str | None:

@@ -145,6 +145,17 @@ def _widened(value, wide: torch.dtype):
     return type(value)(_widened(v, wide) for v in value) if isinstance(value, (list, tuple)) else value
 
 
+def _nudged(value):
+    """Nested values whose floats are up to two roundings larger or smaller; of half precision up to one."""
+    if isinstance(value, torch.Tensor):
+        if not value.is_floating_point() or value.element_size() == 1:
+            return value
+        most = 1 if value.dtype in HALF else 2
+        steps = torch.randint(-most, most + 1, value.shape, device=value.device, dtype=torch.int8)
+        return value + value * steps * torch.finfo(value.dtype).eps
+    return type(value)(map(_nudged, value)) if isinstance(value, (list, tuple)) else value
+
+
 def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
     """16 times the root mean square of a's roundings; None where it is more than 1/200 of the values' spread: then it is no rounding (other
     random numbers in another precision), or the values are nothing else."""
@@ -383,6 +394,19 @@ class Reference:
         except Fault:
             return None
         return exact if [t.shape for t in exact] == [t.shape for t in outputs] else None
+
+    def nearby(self, *name, seed: int):
+        """The outputs for inputs that are one or two roundings off, again and again, each time by chance: where ties and values on an edge
+        (a maximum's place, a rounding to integers, a comparison) fall otherwise, a right candidate may be there too."""
+        for i in range(24 if 8 * self.need() <= self.memory else 0):
+            inputs = self.given(*name)
+            with self.generating:
+                seed_torch(self.number("nearby", *name, i))
+                inputs = [_nudged(v) for v in inputs]
+            try:
+                yield self.forward(inputs, seed)[1]
+            except Fault:
+                return
 
     def bears(self, *name, how: str) -> bool:
         """Whether the task is made for such inputs: stays finite, and its outputs in fp32 are known eight times better than they are compared;

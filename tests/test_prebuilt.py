@@ -87,4 +87,4 @@ def test_a_contestant_starts_no_compiler():
     with Gym("cuda", gpus=[0], workers=1, seed=1) as gym:
         verdict = gym.evaluate([Job(task, code)])[0]
     assert verdict.status == "runtime_error" and "chain_kernel.cubin" in verdict.message
-    assert ".so" not in verdict.message and ".c'" not in verdict.message, verdict.message
+    assert ".so'" not in verdict.message and ".c'" not in verdict.message, verdict.message

@@ -102,6 +102,17 @@ EMPTY = torch_task("empty", "return x * 2", inputs="torch.randn(0, 32)")
 SCALAR = torch_task("scalar", "return x * 2", inputs="torch.tensor(1.5)")
 STRIDED = torch_task("strided", "return x.T + 1", inputs="torch.randn(8, 32)[:, ::2]")
 CANCEL = torch_task("cancel", "return (x + 100).sum(-1) - 409600", inputs="torch.randn(64, 4096)")
+TOPK = torch_task("topk", "v, i = x.topk(4, -1); return v, i", inputs="torch.randn(64, 256).round(decimals=3)")
+QUANTISED = torch_task(
+    "quantised",
+    "o = (x * 100).round().to(torch.uint8); return o",
+    inputs="torch.where(torch.rand(64, 256) < 0.004, torch.randint(0, 99, (64, 256)) / 100 + 0.005, torch.rand(64, 256))",
+)
+BRANCH = torch_task(
+    "branch",
+    "return torch.where(x.sum(-1, keepdim=True) > 0, x, x.cos())",
+    inputs="(lambda h: torch.cat([torch.randn(500, 32), torch.cat([h, -h], -1)]))(torch.randn(4, 16))",
+)
 INIT, CALL = "self.a = nn.Linear(32, 16); self.b = nn.Linear(16, 8)", "return self.b(torch.relu(self.a(x)))"
 RIGHT, WRONG = "correct", "wrong"
 MEANING = {
@@ -287,6 +298,20 @@ MEANING = {
     "in place otherwise": (PLACE, solution(PLACE, ("return x.mul_(2)", "y = x * 2; x.zero_(); return y")), WRONG),
     "dropout": (DROPOUT, solution(DROPOUT), RIGHT),
     "dropout: none": (DROPOUT, solution(DROPOUT, ("F.dropout(x, 0.5)", "x + 0")), WRONG),
+    "ties: the last place first": (
+        TOPK,
+        solution(TOPK, ("x.topk(4, -1); return v, i", "x.flip(-1).topk(4, -1); return v, 255 - i")),
+        RIGHT,
+    ),
+    "ties: one place wrong": (TOPK, solution(TOPK, ("return v, i", "i[5, :2] = i[5, :2].flip(0); return v, i")), WRONG),
+    "edges: rounded otherwise": (QUANTISED, solution(QUANTISED, ("(x * 100)", "(x / 0.01)")), RIGHT),
+    "edges: one value off": (QUANTISED, solution(QUANTISED, ("return o", "o[3, 3] += 1; return o")), WRONG),
+    "branches: the sum in another order": (BRANCH, solution(BRANCH, ("x.sum(", "x.flip(-1).sum(")), RIGHT),
+    "branches: the other one in one row": (
+        BRANCH,
+        solution(BRANCH, ("x, x.cos())", "x, x.cos()) * (x[:, :1] != x[7, 0]) + x[7] * (x[:, :1] == x[7, 0])")),
+        WRONG,
+    ),
     "dropout: zeros": (DROPOUT, solution(DROPOUT, ("F.dropout(x, 0.5)", "x * 0")), WRONG),
 }
 
