@@ -102,7 +102,7 @@ PRESETS: dict[str, dict] = {
 }
 
 # Real kernels take processes, contexts and compilations: fewer of them, so that the default job keeps to a quarter of an hour.
-PRESETS["tiny-gpu"] = PRESETS["tiny"] | {"eval_tasks": ("toy/test:96",), "steps": 16, "lr": 8e-4}
+PRESETS["tiny-gpu"] = PRESETS["tiny"] | {"eval_tasks": ("toy/test:128",), "steps": 20, "lr": 8e-4}
 
 TINY_FOLDER = Path(__file__).resolve().parent / "runs" / "tiny"  # where `python sft.py` puts the cold-started policy
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
