@@ -15,6 +15,8 @@ from kernelbench.reference import HALF, WIDER, Reference
 from kernelbench.timer import Timer
 from kernelbench.wire import Opened, Shared, flatten, references, unflatten
 
+# Orders of two or three forwards in which what own kernels write is replaced, or one of them, and others in which it is not: nobody can count
+ORDERS = [[c == "s" for c in order] for order in ("spp", "psp", "pps", "ssp", "sps", "pss")]
 COMPILE = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}  # torch.compile's modes
 
 
@@ -185,12 +187,38 @@ class Contest:
             return False
         return all(map(finite, outputs))
 
-    def right_despite(self, reference: Reference, mode: str, kernel: str | None = None) -> bool:
+    def needs(self, reference: Reference, own: list[str]) -> tuple[set[str], set[str], list[dict]]:
+        """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
+        And those of which that is not known, because the process did not survive an earlier test. The tests of all of them are mixed with
+        forwards of which nothing is replaced: the replies to these."""
+        if own and self.graphs:
+            self.record_again(reference)
+        later = []
+        for number, replaced in enumerate(
+            random.SystemRandom().choice([[True]] if self.graphs else ORDERS) if own else []
+        ):
+            if self.lost:
+                break
+            if not replaced:
+                later.append(self.check(reference, "check", 1, "later", number, mode="copies"))
+            elif self.right_despite(reference, "swap", None, number) and self.right_with_other_weights(reference):
+                return set(), set(), later
+        needed, left = set(), list(own)
+        while (
+            left and not self.lost
+        ):  # what makes indices for others comes early in a forward, and survives its test least
+            kernel = left.pop()
+            if not all(self.right_despite(reference, how, kernel) for how in ("noise", "huge")):
+                needed.add(kernel)
+        return needed, set(left), later
+
+    def right_despite(self, reference: Reference, mode: str, kernel: str | None = None, number: int = 0) -> bool:
         """Whether the output is right although what `kernel` (or every own kernel) writes was replaced."""
         if self.graphs:
             return self._right_anew(reference, mode, kernel)
         try:
-            reply, wrong = self.call(reference, "knockout", self.folder, mode, kernel, mode=mode, kernel=kernel)
+            name = "knockout", self.folder, mode, kernel, number
+            reply, wrong = self.call(reference, *name, mode=mode, kernel=kernel)
             self.differs = bool(reply and reply.get("differs"))
             return wrong is None
         except Stop as stop:
