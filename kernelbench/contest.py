@@ -74,19 +74,21 @@ class Contest:
         """Ask with what the shared memory holds: the reply and its descriptors."""
         return self.process.ask(message | {"shared": self.arena.spec}, self.arena.fds, timeout)
 
-    def build(self, reference: Reference, by_seed: bool = False) -> list[str]:
-        """Construct the candidate's model; the names of the reference's parameters that found no place in it."""
-        self.by_seed, tensors = by_seed, [] if by_seed else list(reference.weights.values())
-        names = [] if by_seed else list(reference.weights)
+    def build(self, reference: Reference, how: str = "name") -> tuple[list[str], list[str]]:
+        """Construct the candidate's model, in one of the ways of Contestant.do_build: the names of the reference's parameters that found no
+        place in it, and the other ways in which its weights may be the reference's."""
+        self.how, names = how, [] if how == "seed" else list(reference.weights)
+        tensors = [reference.weights[name] for name in names]
         try:
             init = flatten({"args": reference.args, "kwargs": reference.kwargs}, extra := [], exact=True)
         except TypeError as error:
             raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
-        message = {"do": "build", "names": names, "seed": reference.seed, "moved": reference.moved, "init": init}
+        message = {"do": "build", "how": how, "names": names, "seed": reference.seed, "moved": reference.moved}
         self._show(tensors + extra)
-        reply, _ = self.ask(message, self.options.load_s)
+        reply, _ = self.ask(message | {"init": init}, self.options.load_s)
         unmatched = reply.get("unmatched")
-        return [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
+        unmatched = [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
+        return unmatched, ["order"] * (reply.get("derived") is True) + ["seed"] * bool(unmatched)
 
     def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py."""
@@ -246,7 +248,7 @@ class Contest:
         right = False
         for number, now in enumerate(random.SystemRandom().sample([mode, "count", "count", "count"], 4)):
             try:
-                self.build(reference, self.by_seed)
+                self.build(reference, self.how)
                 self.call(reference, "recorded", self.folder, mode, kernel, number, mode=now, kernel=kernel)
                 wrong = self.call(reference, "knockout", self.folder, mode, kernel, number)[1]
             except Stop as stop:
@@ -261,7 +263,7 @@ class Contest:
 
     def record_again(self, reference: Reference):
         """What the kernels write in a first forward, for a model that launches them in no other."""
-        self.build(reference, self.by_seed)
+        self.build(reference, self.how)
         if wrong := self.call(reference, "recorded", self.folder, mode="record")[1]:
             raise Stop("wrong", f"Built again, the model is wrong: {wrong}")
 

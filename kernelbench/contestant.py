@@ -20,19 +20,18 @@ import sys
 import tempfile
 import time
 import traceback
-from unittest import mock
 
 import torch
 import triton
 import triton.language as tl
 from torch._functorch.vmap import lazy_load_decompositions
-from torch.nn.parameter import is_lazy
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_map
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kernelbench import sandbox, simulate
+from kernelbench.build import Weights, Written, derives
 from kernelbench.channel import Channel, Closed
 from kernelbench.clock import wait_for_number, write_number
 from kernelbench.launches import Launches, other_weights, rehearse, watch
@@ -123,61 +122,34 @@ class Contestant:
         return {}, []
 
     def do_build(self, message, fds):
-        """Construct the model: every parameter and buffer whose name and shape match gets the reference's value as it is registered on
-        the root, and again when it was initialised, so that layouts derived in `__init__` see it; with no weights given, by seed alone,
-        perturbed like the reference's."""
+        """Construct the model. "name": every parameter and buffer gets the reference's value as soon as it bears its name within the model;
+        "order": at once, by the order of the construction before; "seed": by seed alone, perturbed like the reference's."""
         tensors = self.opened.tensors(message["shared"], fds)
-        weights = dict(zip(message["names"], tensors))
-        args = unflatten(message["init"], [t.clone() for t in tensors[len(weights) :]])  # the model may keep them
+        names, how = message["names"], message["how"]
+        args = unflatten(message["init"], [t.clone() for t in tensors[len(names) :]])  # the model may keep them
         args, kwargs = (args["args"], args["kwargs"]) if isinstance(args, dict) else (args, {})
-        used, roots, firsts = set(), [], {name.split(".")[0] for name in weights}
-
-        def take(root, chosen=lambda name, slot: True):
-            """The reference's values, wherever name and shape match and `chosen`."""
-            for name, slot in [*root.named_parameters(), *root.named_buffers()]:
-                known = name in weights and not is_lazy(slot) and weights[name].shape == slot.shape
-                if known and chosen(name, slot):
-                    slot.data.copy_(weights[name])
-                    used.add(name)
-
-        def registering(method):
-            def register(root, name, *value, **options):
-                method(root, name, *value, **options)
-                if name in firsts and isinstance(root, torch.nn.Module) and "_parameters" in root.__dict__:
-                    roots[:] = [root]
-                    take(root, lambda n, _: n == name or n.startswith(f"{name}."))
-
-            return register
-
-        def initialising(method):
-            def init(tensor, *args, **options):
-                result = method(tensor, *args, **options)
-                for root in roots:
-                    take(root, lambda _, slot: slot is tensor)
-                return result
-
-            return init
-
+        order = self.weights.names(self.plain) if how == "order" else []
+        self.model, self.plain, self.weights = None, None, Weights(dict(zip(names, tensors)))
         seed_torch(message["seed"])
-        with contextlib.ExitStack() as patches:
-            if weights:
-                known = isinstance(self.cls, type) and issubclass(self.cls, torch.nn.Module)
-                for name in ("__setattr__", "register_buffer", "register_parameter") if known else ():
-                    patches.enter_context(mock.patch.object(self.cls, name, registering(getattr(self.cls, name))))
-                for name in [n for n in vars(torch.nn.init) if n.endswith("_") and not n.startswith("_")]:
-                    patched = initialising(getattr(torch.nn.init, name))
-                    patches.enter_context(mock.patch.object(torch.nn.init, name, patched))
+        with contextlib.ExitStack() as stack:
+            if how == "order":
+                stack.enter_context(self.weights.by_order(order))
+            elif names:
+                stack.enter_context(self.weights.learn())
+                stack.enter_context(self.weights.by_name(self.cls))
             with torch.device(self.device):  # plain attributes made of weights lie where the inputs will
                 model = self.cls(*args, **kwargs)
-        self.model = model.to(self.device) if isinstance(model, torch.nn.Module) else model
+        derived = False
         if isinstance(model, torch.nn.Module):
-            take(self.model) if message["names"] else perturb(self.model, message["seed"], message["moved"])
-        self.plain = self.model = cast_model(self.model, self.config["precision"])
+            model = model.to(self.device)
+            self.weights.fill(model) if names else perturb(model, message["seed"], message["moved"])
+            derived = bool(names) and derives(model, names)
+        self.plain = self.model = cast_model(model, self.config["precision"])
         if self.config["compile"]:
             self.model = compiled(self.plain, self.config["compile"])
         if self.device == "cuda":
             torch.cuda.synchronize()
-        return {"unmatched": sorted(set(weights) - used)}, []
+        return {"unmatched": sorted(set(names) - self.weights.used), "derived": derived}, []
 
     def do_call(self, message, fds):
         """One forward. Its outputs go back, with the launches of Triton kernels and, on the CPU, the simulated time."""
@@ -407,7 +379,9 @@ def zygote(fd: int, device: str):
         try:
             contestant = _confined(channel, config, off)
             # sealed here, after CUDA's start, which sets some of it; Dynamo changes much, and is ours
-            contestant.serve(seal(Contestant, sys.modules[__name__]) if not config["compile"] else lambda: None)
+            contestant.serve(
+                seal(Contestant, Weights, Written, sys.modules[__name__]) if not config["compile"] else lambda: None
+            )
         except Closed:
             os._exit(0)
         finally:

@@ -41,8 +41,9 @@ def _lined(value: torch.Tensor, how: set[str]) -> torch.Tensor:
         if length > 3:
             value.select(axis, 0).abs_().neg_()
             value.select(axis, -1).abs_()
-    if rows and len(value) > 3:
-        value[len(value) // 2] *= 1e-3
+    for axis in (0, 1) if rows else ():  # rows, channels
+        if value.shape[axis] > 3:
+            value.select(axis, value.shape[axis] // 2).mul_(1e-3)
     return value
 
 
