@@ -16,6 +16,7 @@ _FILL = tuple(
     "zero_ fill_ copy_ normal_ uniform_ bernoulli_ exponential_ zeros_like ones_like full_like rand_like randn_like new_zeros new_ones".split()
 )
 _PICK = ("embedding", "index", "index_select", "gather", "take")
+_FLOPS = dict(flop_registry)  # as it is now
 _RECORDS = ("_record_function_enter", "_record_function_enter_new", "_record_function_exit")  # of the profiler
 
 
@@ -23,7 +24,8 @@ _RECORDS = ("_record_function_enter", "_record_function_enter_new", "_record_fun
 def free(func: Any) -> bool:
     """Views and uninitialised tensors launch nothing."""
     view = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return view or record(func) or func.overloadpacket.__name__ in _FREE
+    plain = func.overloadpacket.__name__ in _FREE and not func._overloadname.endswith("out")
+    return view or record(func) or plain
 
 
 def record(func: Any) -> bool:
@@ -49,15 +51,17 @@ def torch_traffic(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, 
         table = tensors(args[0])[0][0]
         read[table] = min(read[table], written)
     flops = 0
-    if func.overloadpacket in flop_registry:
+    if func.overloadpacket in _FLOPS:
         complex_ = any(isinstance(x, torch.Tensor) and x.is_complex() for x in args)
-        flops = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out) * (4 if complex_ else 1)
+        flops = _FLOPS[func.overloadpacket](*args, **kwargs, out_val=out) * (4 if complex_ else 1)
     elif name == "_scaled_dot_product_flash_attention_for_cpu":
         flops = sdpa_flop_count(*(x.shape for x in args[:3]))
     elif name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
         batch, length, width = args[0].shape
         flops = 8 * args[0].numel() * width + 4 * args[0].numel() * length
         flops += 4 * args[0].numel() * args[14].shape[0] if name.startswith("_transformer") else 0
+    elif name.startswith("_embedding_bag"):
+        flops = 2 * args[1].numel() * args[0].shape[-1]
     elif not _light(func):
         flops = _bound([x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)], out, "conv" in name)
     half = any(isinstance(x, torch.Tensor) and x.element_size() == 2 for x in args)
@@ -67,9 +71,9 @@ def torch_traffic(func: Any, args: tuple, kwargs: dict, out: Any) -> tuple[int, 
 # parts of the names of operators that do a few flops for each element
 _LIGHT = re.compile(
     "norm|softmax|pool|pad|upsample|cum|sort|topk|index|gather|scatter|embedding|mask|copy|clone|cat|stack|fill|zero|_like|new_|rand|bernoulli|"
-    "exponential|dropout|roll|flip|repeat|tri[lu]|unique|where|arange|linspace|full|ones|empty|scalar|loss|hot|bucketize|search|hist|bincount|kth|"
+    "exponential|dropout|roll|flip|repeat|(?<![a-z])tri[lu](?![a-z])|unique|where|arange|linspace|full|ones|empty|scalar|loss|hot|bucketize|search|hist|bincount|kth|"
     "median|mode|minmax|arg|var|std|mean|sum|prod|all|any|foreach|diag|item|resize|set_|relu|glu|shuffle|col2im|im2col|fold|trace|cross|quantize|"
-    "complex|real|imag|fft|rot90|take|put|equal|split|nan|grid|lerp|cdist_backward|cast|to_|range|eye|dist$|max|min|logsumexp|logcumsumexp|digamma"
+    "complex|real|imag|fft|rot90|take|(?<![a-z])put|equal|split|nan|grid|lerp|cdist_backward|cast|to_|range|eye|dist$|max|min|logsumexp|logcumsumexp|digamma"
 )
 
 

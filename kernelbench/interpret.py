@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 import types
 from collections.abc import Callable, Iterable
@@ -31,10 +32,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle
 
 from kernelbench import language
-
-
-class Unsupported(BaseException):
-    """The candidate needs what cannot be simulated: neither right nor wrong. A BaseException: no fallback of the candidate's may hide it."""
+from kernelbench.language import NotTriton, Unsupported
 
 
 class IllegalAccess(BaseException):
@@ -137,6 +135,34 @@ def _torch(fn: Callable) -> Callable:
     return call
 
 
+_FP8 = dict(fp8e5="e5m2", fp8e4nv="e4m3fn", fp8e4b8="e4m3fnuz", fp8e5b16="e5m2fnuz")
+_FP8 = {name: getattr(torch, f"float8_{its}") for name, its in _FP8.items()}
+
+
+def _numbers(data: np.ndarray, dtype: tl.dtype) -> np.ndarray:
+    """What the bits of an 8-bit float stand for, in fp32; other floats as they are."""
+    if dtype.primitive_bitwidth > 8:
+        return data
+    return _torch(lambda bits: bits.view(_FP8[dtype.name]).float())(data)
+
+
+def _convert_float(data: np.ndarray, source: tl.dtype, target: tl.dtype, rounding: Any) -> np.ndarray:
+    """Numbers of `source` as those of `target`, 8-bit floats as their bits: to nearest even, or towards zero. As on a GPU, the largest 8-bit
+    number stands for all beyond it."""
+    if "fp8e4b15" in (source.name, target.name):
+        raise Unsupported("fp8e4b15 is not simulated")
+    x = _numbers(data, source)
+    if target.primitive_bitwidth > 8:
+        out = x.astype(_np_dtype(target))
+    else:
+        kind, most = _FP8[target.name], torch.finfo(_FP8[target.name]).max
+        out = _torch(lambda x: x.to(kind).view(torch.uint8))(np.clip(x.astype(np.float32), -most, most))
+    if rounding == ir.ROUNDING_MODE.RTZ:
+        bits = out.view(f"u{out.dtype.itemsize}")
+        out = (bits - (np.abs(_numbers(out, target)) > np.abs(x))).astype(bits.dtype).view(out.dtype)
+    return out
+
+
 def _named(words: str, module: Any) -> dict[str, Callable]:
     """ "name" or "name=its name in the module"."""
     return {word.split("=")[0]: getattr(module, word.split("=")[-1]) for word in words.split()}
@@ -176,14 +202,59 @@ _LIBDEVICE: dict[str, Callable] = {
     "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "saturate": lambda x: np.clip(x, 0, 1),
+    "hadd": lambda x, y: (x & y) + ((x ^ y) >> 1),
+    "rhadd": lambda x, y: (x | y) - ((x ^ y) >> 1),
+    "sad": lambda x, y, z: np.where(x > y, x - y, y - x).view(z.dtype) + z,
+    "brev": lambda x: _reversed(x),
+    "byte_perm": lambda x, y, s: _permuted(x, y, s),
+    "jn": lambda n, x: _bessel(n, x),
+    "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
+    "double2loint": lambda x: x.view(np.int64).astype(np.int32),
+    "float_as_uint": lambda x: x.view(np.uint32),
+    "uint_as_float": lambda x: x.view(np.float32),
+    "double_as_longlong": lambda x: x.view(np.int64),
+    "longlong_as_double": lambda x: x.view(np.float64),
+    "norm4d": lambda x, y, z, t: np.sqrt(x * x + y * y + z * z + t * t),
+    "rnorm3d": lambda x, y, z: 1 / np.sqrt(x * x + y * y + z * z),
+    "rnorm4d": lambda x, y, z, t: 1 / np.sqrt(x * x + y * y + z * z + t * t),
+    "erfcinv": _torch(lambda x: torch.special.ndtri(x.double() / 2) / -math.sqrt(2)),
     "tgamma": np.vectorize(math.gamma, otypes=[np.float64]),
 }
 
 
+def _bessel(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Bessel functions of the first kind and of integer order, as the mean of their integral's values, which converges with all speed."""
+    size = np.abs(x, dtype=np.float64)
+    most = int(np.max(size + np.abs(n), initial=0, where=np.isfinite(size)))
+    if most > 4000:
+        raise Unsupported("jn of large arguments is not simulated")
+    at = (np.arange(64 + most) + 0.5) * np.pi / (64 + most)
+    return np.cos(n[..., None] * at - x[..., None].astype(np.float64) * np.sin(at)).mean(-1)
+
+
+def _reversed(x: np.ndarray) -> np.ndarray:
+    """The bits of each integer in the other order."""
+    bits = np.unpackbits(np.ascontiguousarray(x).view(np.uint8).reshape(-1, x.dtype.itemsize), axis=1)
+    return np.packbits(bits[:, ::-1], axis=1).view(x.dtype).reshape(x.shape)
+
+
+def _permuted(x: np.ndarray, y: np.ndarray, selector: np.ndarray) -> np.ndarray:
+    """Four bytes of the eight of y and x, by the lowest three bits of the selector's four lowest nibbles."""
+    both, out = y.astype(np.uint32).astype(np.uint64) << 32 | x.astype(np.uint32), np.zeros(x.shape, np.uint64)
+    for i in range(4):
+        place = selector.astype(np.uint64) >> 4 * i & 7
+        out |= (both >> 8 * place & 255) << 8 * i
+    return out.astype(np.uint32).view(np.int32)
+
+
 def _libdevice(symbol: str) -> Callable:
     """`__nv_powf` -> np.power: an `f` or `d` at either end marks the type."""
-    name = re.sub(r"^(float|double)2(u?int|u?ll)_", "to_", symbol.removeprefix("__nv_").removeprefix("fast_"))
-    for candidate in (name, name[:-1], name[1:]):
+    name = re.sub(
+        r"^(float|double)2(u?int|u?ll)_|^(u?int|u?ll|double)2(float|double)_(?=rn)",
+        "to_",
+        symbol.removeprefix("__nv_").removeprefix("fast_"),
+    )
+    for candidate in (name, name[:-1], name[1:], name.removesuffix("ll")):
         if candidate in _LIBDEVICE:
             return _LIBDEVICE[candidate]
     raise Unsupported(f"the libdevice function {symbol} is not simulated")
@@ -193,9 +264,9 @@ class _Builder(interpreter.InterpreterBuilder):
     """The interpreter's builder that counts, checks addresses, and holds bf16 values as fp32 arrays."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("create_"):
-            raise Unsupported(f"Triton's interpreter lacks {name.removeprefix('create_')}")
-        raise AttributeError(name)
+        if name.startswith("_") or name in ("grid_idx", "grid_dim"):
+            raise AttributeError(name)
+        raise Unsupported(f"Triton's interpreter lacks {name.removeprefix('create_')}")
 
     def create_masked_load(self, ptrs, mask, other, *_, **__):
         dtype, mask = ptrs.get_element_ty(), np.asarray(mask.data)
@@ -252,7 +323,25 @@ class _Builder(interpreter.InterpreterBuilder):
 
     def create_clampf(self, arg, lo, hi, propagate_nans):
         traffic.flops += 2 * arg.data.size
-        return self.ternary_op(arg, lo, hi, np.clip)
+        every = propagate_nans == tl.PropagateNan.ALL
+        return self.ternary_op(arg, lo, hi, np.clip if every else lambda x, lo, hi: np.fmin(np.fmax(x, lo), hi))
+
+    def create_maxnumf(self, lhs, rhs):
+        return self.binary_op(lhs, rhs, np.fmax)
+
+    def create_minnumf(self, lhs, rhs):
+        return self.binary_op(lhs, rhs, np.fmin)
+
+    def create_descriptor_reduce(self, kind, desc, value, indices):
+        op = kind.name.removeprefix("DESCRIPTOR_REDUCE_KIND.")
+        dtype = value.dtype.scalar
+        op = {"ADD": "FADD"}.get(op, op) if dtype.is_floating() else op
+        op = f"U{op}" if op in ("MIN", "MAX") and dtype.is_int_unsigned() else op
+        if op not in ir.ATOMIC_OP.__members__ or (op != "FADD" and dtype.is_floating()):
+            raise Unsupported(f"the descriptor's atomic {kind.name} on {dtype} is not simulated")
+        pointers, mask = desc.materialize_pointers(indices)
+        order, mask = ir.MEM_SEMANTIC.RELAXED, TensorHandle(mask, tl.int1)
+        return self.create_atomic_rmw(getattr(ir.ATOMIC_OP, op), pointers, value, mask, order, None)
 
     def create_fabs(self, arg):
         return self.unary_op(arg, np.abs)
@@ -273,7 +362,8 @@ class _Builder(interpreter.InterpreterBuilder):
     def create_fp_to_fp(self, src, dst_type, rounding_mode):
         src = TensorHandle(src.data, tl.float32) if src.dtype.scalar.is_bf16() else src
         if not dst_type.scalar.is_bf16():
-            return super().create_fp_to_fp(src, dst_type, rounding_mode)
+            data = _convert_float(src.data, src.dtype.scalar, dst_type.scalar, rounding_mode)
+            return TensorHandle(data, dst_type.scalar)
         if src.dtype.scalar.primitive_bitwidth > 8:
             raise Unsupported("casts to bf16 that do not round to nearest are not simulated")
         return self.cast_impl(super().create_fp_to_fp(src, tl.float32, None), dst_type)
@@ -300,6 +390,8 @@ class _Builder(interpreter.InterpreterBuilder):
 
 def _combine(op: Any, dtypes: list[tl.dtype], left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
     """The combine function of a reduction or scan, on whole arrays."""
+    if not isinstance(op.combine_fn, InterpretedFunction):
+        raise NotTriton("a reduction needs a @triton.jit function")
     pairs = [*zip(left, dtypes), *zip(right, dtypes)]
     out = op.combine_fn(*(tl.tensor(TensorHandle(x, t), tl.block_type(t, list(x.shape))) for x, t in pairs))
     return [x.handle.data for x in (out if isinstance(out, (tuple, tl.tuple)) else (out,))]
@@ -346,11 +438,11 @@ def _call(self: InterpretedFunction, *args: Any, **kwargs: Any) -> Any:
     return self.rewrite()(*args, **kwargs)
 
 
-def refuse(name: str) -> type:
+def refuse(name: str, error: type[Unsupported] = Unsupported) -> type:
     """Stands in for a function or class that cannot be had here."""
 
     def __init__(self: Any, *_: Any, **__: Any) -> None:
-        raise Unsupported(f"{name} is not simulated")
+        raise error(f"{name} is not simulated")
 
     return type(name.split(".")[-1], (), {"__init__": __init__})
 
@@ -358,6 +450,8 @@ def refuse(name: str) -> type:
 def patch() -> None:
     """All of the above, for the life of the process."""
     assert triton.knobs.runtime.interpret, "set TRITON_INTERPRET=1 before triton is imported"
+    vars(triton.knobs.runtime)["interpret"] = True  # remembered; a candidate that asks is on a GPU
+    os.environ.pop("TRITON_INTERPRET", None)
     np.seterr(all="ignore")
     builder = interpreter.interpreter_builder
     builder.__class__ = _Builder
@@ -376,16 +470,21 @@ def patch() -> None:
             setattr(portable, name, getattr(libdevice, name))
     tl.range = language.loop
     plain_argument = interpreter._implicit_cvt
-    interpreter._implicit_cvt = lambda value: (  # a float is an fp32 number, as compiled
-        interpreter.interpreter_semantic.to_tensor(value) if type(value) is float else plain_argument(value)
+    interpreter._implicit_cvt = lambda value: (  # a float is an fp32 number, a flag one bit, as compiled
+        interpreter.interpreter_semantic.to_tensor(value) if type(value) in (float, bool) else plain_argument(value)
     )
     tl.tensor.__index__ = lambda self: self.handle.data.item()
     # what an operator of a constexpr on a tensor gives is a tensor
     tl.constexpr.__new__ = lambda cls, value: value if isinstance(value, tl.tensor) else object.__new__(cls)
-    tl.dot_scaled = refuse("tl.dot_scaled")
+    language.complete()
+    interpreter._convert_float = _convert_float
     interpreter.ReduceScanOpInterface.check_tensor = _check_tensor
     interpreter.ReduceOps.generic_reduce, interpreter.ScanOps.generic_scan = _reduce, _scan
     interpreter.FunctionRewriter._compile_and_exec = language.compile_and_exec
+    interpreter.FunctionRewriter._find_def, interpreter.FunctionRewriter.rewrite_ast = (
+        language.find_def,
+        language.rewrite,
+    )
     InterpretedFunction.__call__ = _call
     GridExecutor._init_args_hst = lambda self, args, kwargs: (args, kwargs)  # everything is on the host already
     GridExecutor._restore_args_dev = lambda self, *_: None

@@ -39,10 +39,11 @@ REFUSED = {
     "subclass": "outputs must be plain tensors, computed when forward returns: return torch.Tensor, without subclasses or dispatch hooks",
     "harness": "the judge's own modules are out of bounds: write everything that you need in this file",
     "hidden": "code must be readable: write it out instead of decoding it",
+    "import": "modules must be named where they are imported: write the import statement",
     "innards": "torch's C++ side is out of bounds where it is no operator: use torch's public functions",
 }
 REPORTED = {"threads", "atexit", "stream", "graph", "clock", "compile", "cuda", "file", "environment", "pickle", "exit"}
-REPORTED |= {"tf32", "source", "exec", "import", "memory", "profile", "network", "internals"}
+REPORTED |= {"tf32", "source", "exec", "memory", "profile", "network", "internals"}
 
 # A name stands for all below it; the longest that fits decides.
 NAMES = {
@@ -84,28 +85,29 @@ NAMES = {
     "network": "urllib http requests ssl",
     "internals": "torch._C torch._C._nn torch._C._fft torch._C._linalg torch._C._special torch._C._sparse torch._C._nested "
     "torch._C._VariableFunctions torch._C._cuda_getCurrentRawStream torch._C._cuda_getCurrentStream torch._C._cuda_getDevice "
-    "torch._C._get_tracing_state sys.modules resource faulthandler traceback.print_stack traceback.format_stack builtins.breakpoint",
+    "torch._C._get_tracing_state torch._C._jit_set_profiling_mode torch._C._jit_set_profiling_executor torch._C._jit_set_bailout_depth "
+    "torch._C._jit_set_num_profiled_runs torch._C._jit_set_fusion_strategy torch._C._jit_set_texpr_fuser_enabled "
+    "torch._C._jit_set_nvfuser_enabled torch._C._jit_override_can_fuse_on_cpu torch._C._jit_override_can_fuse_on_gpu "
+    "sys.modules resource faulthandler traceback.print_stack traceback.format_stack builtins.breakpoint",
 }
 RULES = {name: rule for rule, names in NAMES.items() for name in names.split()}
 # attributes that say the same on any object
-ATTRIBUTES = {"__code__": "code", "__globals__": "code", "__closure__": "code", "__subclasses__": "objects"}
-ATTRIBUTES |= dict.fromkeys(
-    ("f_back", "f_locals", "f_globals", "tb_frame", "gi_frame", "cr_frame", "ag_frame"), "frames"
-)
-ATTRIBUTES |= dict.fromkeys(
-    ("_make_subclass", "_make_wrapper_subclass", "__torch_function__", "__torch_dispatch__"), "subclass"
-)
-# what leads past the modes of torch, on whatever module it is found, and to memory without torch
-ATTRIBUTES |= dict.fromkeys(
-    ("redispatch", "no_dispatch", "_ForceDispatchKeyGuard", "_DisableTorchDispatch", "_disable_current_modes"),
-    "subclass",
-)
-ATTRIBUTES |= dict.fromkeys(("__array_interface__", "__array_struct__", "__cuda_array_interface__"), "native")
-ATTRIBUTES |= {"as_subclass": "internals", "write_text": "file", "write_bytes": "file"}
+SAID = {
+    "code": "__code__ __globals__ __closure__",
+    "objects": "__subclasses__",
+    "frames": "f_back f_locals f_globals tb_frame gi_frame cr_frame ag_frame",
+    "subclass": "_make_subclass _make_wrapper_subclass __torch_function__ __torch_dispatch__ "
+    # what leads past the modes of torch, on whatever module it is found
+    "redispatch no_dispatch _ForceDispatchKeyGuard _DisableTorchDispatch _disable_current_modes",
+    "native": "__array_interface__ __array_struct__ __cuda_array_interface__",
+    "internals": "as_subclass",
+    "file": "write_text write_bytes",
+}
+ATTRIBUTES = {name: rule for rule, names in SAID.items() for name in names.split()}
 TENSORS = {"torch.Tensor", "torch._tensor.Tensor", "torch._C.TensorBase", "torch._C._TensorBase", "torch.FloatTensor"}
 
 # modules that nobody assigns to, but for their settings
-PATCHED = {"torch", "triton", "time", "builtins", "os", "sys"}
+PATCHED = {"torch", "triton", "time", "builtins", "os", "sys", "inspect"}
 SETTINGS = ("torch.backends.", "torch._inductor.config.", "torch._dynamo.config.", "triton.knobs.language.")
 SETTINGS += ("triton.knobs.compilation.", "triton.knobs.autotuning.")
 LEAKED = {"os", "sys", "ctypes", "gc", "subprocess", "builtins", "inspect", "importlib", "mmap"}  # `torch.os` is `os`
@@ -113,6 +115,7 @@ CHANGES = {"update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__
 # functions that set what they are told to -> how many arguments, the object among them
 SETTERS = {"setattr": 3, "delattr": 2, "__setattr__": 3, "__delattr__": 2, "setitem": 3}
 DECODERS = {"base64", "codecs", "zlib", "binascii", "marshal", "bz2", "lzma"}
+OWN = "(own)"  # what a class of this file stands for
 SILENT = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # nodes without content
 
 
@@ -121,7 +124,7 @@ class Text(str):
 
 
 class Scope(dict):
-    """Names of a module, class, function or comprehension -> dotted name, Text, or None (something of its own)."""
+    """Names of a module, class, function or comprehension -> dotted name, Text, OWN (a class of this file), or None (something of its own)."""
 
     def __init__(self, outer: "Scope | None" = None, kind: str = "function"):
         super().__init__()
@@ -173,6 +176,7 @@ class Look:
     def __init__(self):
         self.findings, self.later, self.line, self.fixed = {}, deque(), 0, None
         self.inside: set[str] = set()  # texts given to exec that were looked into
+        self.methods: set[str] = set()  # names of functions within classes
 
     def note(self, rule: str, text: str):
         line = self.fixed or self.line
@@ -200,6 +204,9 @@ class Look:
             inner, a = Scope(scope), node.args
             every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
             inner.update(dict.fromkeys(arg.arg for arg in every))
+            bound = {getattr(d, "id", None) for d in getattr(node, "decorator_list", ())}
+            if scope.kind == "class" and "classmethod" in bound:
+                inner.update((arg.arg, OWN) for arg in every[:1])
             body = node.body if isinstance(node.body, list) else [node.body]
             self.later += [(child, inner, False) for child in body]
             now = [*getattr(node, "decorator_list", ()), *a.defaults, *filter(None, a.kw_defaults)]
@@ -220,9 +227,20 @@ class Look:
             return [(child, scope) for child in ([first] if first else []) + rest]
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) in ("isinstance", "issubclass"):
             return [(child, scope) for child in node.args[:1]]  # naming a class is no use of it
+        if self.is_own_file(node, scope):
+            return [(node.func, scope)]
         if isinstance(node, ast.If) and self.is_demo(node.test, scope):
             return [(child, scope) for child in node.orelse]
         return [(child, scope) for child in ast.iter_child_nodes(node) if not isinstance(child, SILENT)]
+
+    @staticmethod
+    def is_own_file(node: ast.AST, scope: Scope) -> bool:
+        """`inspect.getfile(inspect.currentframe())`, which is `__file__`."""
+        calls = [node, *node.args] if isinstance(node, ast.Call) and len(node.args) == 1 else []
+        funcs = [getattr(call, "func", None) for call in calls]
+        names = [(getattr(f, "attr", ""), scope.find(getattr(getattr(f, "value", None), "id", ""))) for f in funcs]
+        plain = names == [("getfile", "inspect"), ("currentframe", "inspect")] and not calls[1].args
+        return plain and not any(call.keywords for call in calls)
 
     @staticmethod
     def is_demo(test: ast.AST, scope: Scope) -> bool:
@@ -261,12 +279,13 @@ class Look:
 
     def FunctionDef(self, node, scope):
         scope.home(node.name)[node.name] = None
+        self.methods |= {node.name} if scope.kind == "class" else set()
         self.define(node.name)
 
     AsyncFunctionDef = FunctionDef
 
     def ClassDef(self, node, scope):
-        scope.home(node.name)[node.name] = None
+        scope.home(node.name)[node.name] = OWN
         if any(self.known.get(base) in TENSORS for base in node.bases):
             self.note("subclass", f"class {node.name} inherits from torch.Tensor")
 
@@ -338,9 +357,9 @@ class Look:
 
     def member(self, node: ast.AST, base: str | None, name: str):
         """`base.name`, however it was written."""
-        if name in ATTRIBUTES:
+        if name in ATTRIBUTES and not (base == OWN and name == "__subclasses__"):
             self.note(ATTRIBUTES[name], f"use of {name}")
-        if base is not None and not isinstance(base, Text):
+        if base not in (None, OWN) and not isinstance(base, Text):
             self.means(node, canonical(f"{base}.{name}"))
 
     def patched(self, name: str | None):
@@ -351,7 +370,9 @@ class Look:
                 self.note("patch", f"patching of {name}")
 
     def Attribute(self, node, scope):
-        self.member(node, self.known.get(node.value), node.attr)
+        mine = node.attr in self.methods and getattr(node.value, "id", None) == "self"
+        if not (mine and node.attr == "redispatch"):
+            self.member(node, self.known.get(node.value), node.attr)
         if not isinstance(node.ctx, ast.Load):
             self.patched(self.known.get(node))
 
@@ -376,7 +397,7 @@ class Look:
 
     def Call(self, node, scope):
         name, known = self.known.get(node.func), [self.known.get(arg) for arg in node.args]
-        if name is None or isinstance(name, Text):
+        if name in (None, OWN) or isinstance(name, Text):
             return
         owner, _, last = name.rpartition(".")
         text = known[1] if len(known) > 1 and isinstance(known[1], Text) else None
@@ -390,12 +411,11 @@ class Look:
         elif name == "builtins.vars" and known:
             self.known[node] = f"{first}.__dict__" if first and not isinstance(first, Text) else None
         elif name in ("builtins.__import__", "importlib.import_module", "importlib.__import__"):
+            first = first or next((self.known.get(k.value) for k in node.keywords if k.arg == "name"), None)
             if not isinstance(first, Text):
                 self.note("import", "import of a computed name")
             else:
-                whole = (
-                    name.endswith("import_module") or len(known) > 3 or any(k.arg == "fromlist" for k in node.keywords)
-                )
+                whole = name.endswith("import_module") or len(known) > 3 or "fromlist" in [k.arg for k in node.keywords]
                 self.means(node, canonical(first if whole else first.split(".")[0]))
                 if rule := rule_of(canonical(first)):
                     self.note(rule, f"import of {first}")
@@ -403,11 +423,8 @@ class Look:
             self.entry(node, owner, first, scope)
         else:
             self.known[node] = canonical(f"{name}()")
-        if (
-            last in SETTERS
-            and (target := first if len(known) == SETTERS[last] else owner)
-            and not isinstance(target, Text)
-        ):
+        target = first if len(known) == SETTERS.get(last) else owner
+        if last in SETTERS and target and not isinstance(target, Text):
             key = known[1 if len(known) == SETTERS[last] else 0] if known else None
             self.patched(f"{target.removesuffix('.__dict__')}.{key if isinstance(key, Text) else '...'}")
         if last == "setattr" and text in ATTRIBUTES:
@@ -418,13 +435,9 @@ class Look:
                 self.patched(target)
         if name.startswith("torch.library.") and isinstance(first, Text) and first.startswith("aten"):
             self.note("patch", f"patching of {first}")
-        if (
-            name in ("builtins.type", "types.new_class")
-            and len(node.args) > 1
-            and isinstance(node.args[1], (ast.Tuple, ast.List))
-        ):
-            if any(self.known.get(base) in TENSORS for base in node.args[1].elts):
-                self.note("subclass", "a class that inherits from torch.Tensor")
+        bases = node.args[1] if name in ("builtins.type", "types.new_class") and len(node.args) > 1 else None
+        if isinstance(bases, (ast.Tuple, ast.List)) and any(self.known.get(base) in TENSORS for base in bases.elts):
+            self.note("subclass", "a class that inherits from torch.Tensor")
         if name in ("builtins.exec", "builtins.eval", "builtins.compile"):
             self.run(node, known, last, scope)
         if name == "builtins.open" or name == "os.fdopen":

@@ -24,16 +24,18 @@ REFUSED = {
             "import torch\ntorch.sys.settrace(None)",
             "import inspect\ninspect.currentframe()",
             "import inspect\ninspect.stack()",
+            "import inspect\nprint(inspect.getfile(inspect.currentframe()), inspect.currentframe())",
+            "def getfile(x): return x\nclass inspect: pass\nimport inspect as i\ngetfile(i.currentframe())",
             "import threading\nthreading.setprofile(None)",
             "def f(e):\n    return e.__traceback__.tb_frame",
             "def f(x):\n    return getattr(x, 'f_locals')",
             "import traceback\ntraceback.extract_stack()",
         ],
-        ["import sys\nsys.maxsize\nsys.exc_info()", "import inspect\ninspect.signature(print)", "import traceback\ntraceback.format_exc()"],
+        ["import inspect, os\nos.path.abspath(inspect.getfile(inspect.currentframe()))", "import sys\nsys.maxsize\nsys.exc_info()", "import inspect\ninspect.signature(print)", "import traceback\ntraceback.format_exc()"],
     ),
     "objects": (
-        ["import gc\ngc.get_objects()", "import inspect\ninspect.getmodule(print)", "from gc import get_referrers", "print(object.__subclasses__())", "__import__('gc').get_objects()"],
-        ["import gc\ngc.collect()", "import math\nmath.gc = 1\ngc_get_objects = 2", "class gc: get_objects = 1\ngc.get_objects"],
+        ["import gc\ngc.get_objects()", "import inspect\ninspect.getmodule(print)", "from gc import get_referrers", "print(object.__subclasses__())", "class A: pass\nA = object\nA.__subclasses__()", "def f(cls):\n    return cls.__subclasses__()", "__import__('gc').get_objects()"],
+        ["class A:\n    @classmethod\n    def every(cls): return cls.__subclasses__(), A.__subclasses__()", "import gc\ngc.collect()", "import math\nmath.gc = 1\ngc_get_objects = 2", "class gc: get_objects = 1\ngc.get_objects"],
     ),
     "code": (
         [
@@ -138,6 +140,7 @@ REFUSED = {
             "import torch\ntorch.library.Library('aten', 'IMPL')",
             "from unittest import mock\nmock.patch('torch.matmul')",
             "import triton\ntriton.knobs.runtime.launch_enter_hook = None",
+            "import inspect\ninspect.getfile = print",
         ],
         [
             "import torch\nx = torch.ones(1)\nx.data = x\nself_cache = {}\ntry:\n    pass\nexcept ValueError:\n    pass",
@@ -160,6 +163,7 @@ REFUSED = {
         [
             "import torch\ntorch.ops.aten.relu.default.redispatch(1, 2)",
             "from torch.utils._mode_utils import no_dispatch",
+            "import torch\nclass A:\n    def redispatch(self): pass\nop = torch.ops.aten.relu.default\nop.redispatch(1, 2)",
             "def f(x):\n    return x._ForceDispatchKeyGuard",
             "import torch\nclass Lazy(torch.Tensor): pass",
             "from torch import Tensor as T\nclass Lazy(T): pass",
@@ -168,11 +172,15 @@ REFUSED = {
             "import torch\ntorch.Tensor._make_subclass(1, 2)",
             "import torch\ntype('Lazy', (torch.Tensor,), {})",
         ],
-        ["import torch\nclass F(torch.autograd.Function): pass", "import torch\nisinstance(1, (torch.Tensor, int))\nTensor = torch.Tensor\ndef f(x: Tensor): pass"],
+        ["class A:\n    def redispatch(self): return self.redispatch()", "import torch\nclass F(torch.autograd.Function): pass", "import torch\nisinstance(1, (torch.Tensor, int))\nTensor = torch.Tensor\ndef f(x: Tensor): pass"],
     ),
     "harness": (
         ["from kernelbench.judge import Referee", "__name__ = '__main__'\nif __name__ == '__main__': import kernelbench", "import kernelbench", "import __main__", "import sys\nsys.modules['__main__']"],
         ["if __name__ == '__main__':\n    import __main__, subprocess", "if __name__ == '__main__' and x:\n    import subprocess", "kernelbench = judge = 1"],
+    ),
+    "import": (
+        ["def f(x): return __import__(x)", "import importlib\nfor x in 'ab': importlib.import_module(x + 'c')", "from importlib import import_module as get\nget(name=input())"],
+        ["import importlib\nimportlib.import_module('math')", "import importlib\nimportlib.import_module(name='math')"],
     ),
     "hidden": (
         ["import base64\nexec(base64.b64decode('eA=='))", "import zlib\ncode = zlib.decompress(b'').decode()\neval(code)", "import marshal\nmarshal.loads(b'')"],
@@ -198,11 +206,11 @@ REPORTED = {
     ),
     "source": ("import inspect\ninspect.getsource(print)", "import inspect\ninspect.isfunction(print)"),
     "exec": ("def f(x): exec(x)", "class M:\n    def f(self): self.eval(), self.exec(1)\nevaluate = executor = 1\neval('1 + 1')"),
-    "import": ("def f(x): return __import__(x)", "import importlib\nimportlib.import_module('math')"),
     "memory": ("import gc\ngc.collect()", "import torch\ntorch.cuda.empty_cache()"),
     "profile": ("import torch.profiler", "profile = profiler = 1"),
     "network": ("import urllib.request", "requests = ssl = 1"),
     "internals": ("import torch\ntorch._C._cuda_getDevice()", "import torch\ntorch._assert(True, '')"),
+    "internals ": ("import torch\ntorch._C._jit_set_profiling_mode(False)", "import torch\ntorch._assert(True, '')"),
 }  # fmt: skip
 
 offences = [(rule, code) for rule, (bad, _) in REFUSED.items() for code in bad]
@@ -230,7 +238,7 @@ def test_honest_code_may_look_suspicious(code):
 @pytest.mark.parametrize("rule", REPORTED)
 def test_what_is_only_reported(rule):
     bad, good = REPORTED[rule]
-    assert rule in {f.rule for f in look(f"{bad}\n{CLASS}", "ModelNew")}
+    assert rule.strip() in {f.rule for f in look(f"{bad}\n{CLASS}", "ModelNew")}
     assert not look(f"{good}\n{CLASS}", "ModelNew")
 
 
