@@ -37,8 +37,8 @@ def _wide(t: torch.Tensor) -> torch.Tensor:
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one shape hold equal values; one that is not a number equals none."""
-    return all(torch.equal(x, y) for _, (x, y) in pieces(a, b))
+    """Whether two tensors of one shape hold equal values; what is not a number equals what is none."""
+    return all(torch.equal(x, y) or bool(((x == y) | (x != x) & (y != y)).all()) for _, (x, y) in pieces(a, b))
 
 
 def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:

@@ -10,8 +10,9 @@ import torch
 
 from kernelbench.channel import BadMessage
 from kernelbench.compare import apart, finite, mismatch, nearer, same, structure
+from kernelbench.draws import HALF
 from kernelbench.process import Fault, Process, Stop
-from kernelbench.reference import HALF, WIDER, Reference
+from kernelbench.reference import WIDER, Reference
 from kernelbench.timer import Timer
 from kernelbench.wire import Opened, Shared, flatten, references, unflatten
 
@@ -77,6 +78,8 @@ class Contest:
     def build(self, reference: Reference, how: str = "name") -> tuple[list[str], list[str]]:
         """Construct the candidate's model, in one of the ways of Contestant.do_build: the names of the reference's parameters that found no
         place in it, and the other ways in which its weights may be the reference's."""
+        with self.referee.use_gpu():
+            reference.vary()
         self.how, names = how, [] if how == "seed" else list(reference.weights)
         tensors = [reference.weights[name] for name in names]
         try:
@@ -84,11 +87,12 @@ class Contest:
         except TypeError as error:
             raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
         message = {"do": "build", "how": how, "names": names, "seed": reference.seed, "moved": reference.moved}
+        message |= {"bold": reference.dared, "init": init}
         self._show(tensors + extra)
-        reply, _ = self.ask(message | {"init": init}, self.options.load_s)
+        reply, _ = self.ask(message, self.options.load_s)
         unmatched = reply.get("unmatched")
         unmatched = [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
-        return unmatched, ["order"] * (reply.get("derived") is True) + ["seed"] * bool(unmatched)
+        return unmatched, ["order"] * (reply.get("derived") is True) + ["seed"] * bool(names)
 
     def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None):
         """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py."""
@@ -121,12 +125,17 @@ class Contest:
         return reply, wrong
 
     def _changed(self, reference: Reference, name: tuple) -> bool:
-        """Whether the inputs in the shared memory are neither those of the draw nor what the model makes of them."""
+        """Whether the inputs in the shared memory are neither those of the draw, to the bit, nor about what the model makes of them."""
         flatten(inputs := reference.given(*name), given := [])
-        changed = [not same(now, t) and bool(mismatch(now, t)) for now, t in zip(self.arena.tensors, given)]
-        if any(changed):
-            reference.forward(inputs, reference.number("call", *name) % 2**31)
-        return any(c and bool(mismatch(now, t)) for c, now, t in zip(changed, self.arena.tensors, given))
+        changed = [not same(now, t) for now, t in zip(self.arena.tensors, given)]
+        if not any(changed):
+            return False
+        flatten(reference.given(*name), before := [])
+        reference.forward(inputs, reference.number("call", *name) % 2**31)
+        theirs = [not same(t, old) for t, old in zip(given, before)]
+        return any(
+            c and not (t and not mismatch(now, to)) for c, t, now, to in zip(changed, theirs, self.arena.tensors, given)
+        )
 
     def read(self, reply: dict, fds: list[int], picks: list[int], like: list[torch.Tensor]) -> list[tuple]:
         """(tree, tensors) of the calls in `picks`, whose outputs should resemble `like`. BadMessage where they cannot be read."""

@@ -34,9 +34,10 @@ from kernelbench import sandbox, simulate
 from kernelbench.build import Weights, Written, derives
 from kernelbench.channel import Channel, Closed
 from kernelbench.clock import wait_for_number, write_number
-from kernelbench.launches import Launches, other_weights, rehearse, watch
+from kernelbench.launches import Launches, Library, other_weights, rehearse, watch
+from kernelbench.perturb import perturb
 from kernelbench.prebuilt import driven, prebuild
-from kernelbench.reference import cast_model, perturb, seed_torch
+from kernelbench.reference import cast_model, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
 from kernelbench.wire import Opened, Shared, dense, export, flatten, gate, kept, leaves, unflatten
@@ -85,7 +86,8 @@ class Contestant:
 
     def __init__(self, channel: Channel, config: dict):
         self.channel, self.device, self.path, self.config = channel, config["device"], config["path"], config
-        self.opened, self.launches, self.last = Opened(self.device), Launches(self.device, self.path), []
+        self.opened, self.launches = Opened(self.device), Launches(self.device, self.path)
+        self.last, self.left = [], set()  # outputs of the last call, and where they lay
         self.streams, self.marks = [], []
         if self.device == "cuda":
             torch.cuda.init()
@@ -94,6 +96,8 @@ class Contestant:
             torch.zeros(1, device="cuda")  # makes the context, which under Landlock cannot be made
         for backend in (torch.backends.cuda.matmul, torch.backends.cudnn):
             backend.allow_tf32 = config["tf32"]
+        if self.device == "cpu":
+            gc.disable()  # but for `collecting`
         torch.set_grad_enabled(False)
         self.poison = Poison(self.device)
 
@@ -101,7 +105,8 @@ class Contestant:
         """changed: names what the candidate has tampered with (see seals.py)."""
         while True:
             message, fds = self.channel.recv()
-            kept.clear()
+            if self.device == "cuda":
+                kept.clear()
             try:
                 reply, fds = getattr(self, "do_" + message["do"])(message, fds)
                 if tampered := changed():
@@ -111,6 +116,9 @@ class Contestant:
             self.channel.send(reply, fds)
             for fd in fds:
                 os.close(fd)
+            del reply, message
+            if self.device == "cpu":  # before there are other inputs, which no destructor may see outside of the meter
+                kept.clear()
 
     def do_load(self, message, fds):
         """Import the candidate's file."""
@@ -142,7 +150,7 @@ class Contestant:
         derived = False
         if isinstance(model, torch.nn.Module):
             model = model.to(self.device)
-            self.weights.fill(model) if names else perturb(model, message["seed"], message["moved"])
+            self.weights.fill(model) if names else perturb(model, message["seed"], message["moved"], message["bold"])
             derived = bool(names) and derives(model, names)
         self.plain = self.model = cast_model(model, self.config["precision"])
         if self.config["compile"]:
@@ -161,11 +169,13 @@ class Contestant:
         with contextlib.ExitStack() as stack:
             if mode == "reweigh":
                 stack.enter_context(other_weights(self.model))
+            if mode in ("record", "copies") and not self.config["any_code"]:
+                stack.enter_context(Library(self.launches))  # below the others: its own work is none of theirs
             if not self.config["any_code"]:
                 stack.enter_context(self.poison)
             stack.enter_context(watch(self.device, self.launches.around))
             if self.device == "cpu":
-                with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter:
+                with simulate.Meter(simulate.DEVICES[self.config["simulate"]], self.path) as meter, collecting():
                     trees = [flatten(self.model(*inputs), tensors)]
                     sent = meter.copy(tensors)  # what runs after the meter writes to no output
                 rows = [[k["name"], float(k["ms"]), int(k["launches"]), bool(k["own"])] for k in meter.kernels]
@@ -174,7 +184,9 @@ class Contestant:
                 trees, sent = [flatten(self.model(*inputs), tensors)], tensors
                 torch.cuda.synchronize()
                 reply |= {"peak": torch.cuda.max_memory_allocated()}
-        self.last = tensors  # alive, so that only a buffer that is used again lies there
+        self.left = {t.untyped_storage().data_ptr() for t in tensors}
+        if self.device == "cuda":  # kept, so that only a buffer that is used again lies there
+            self.last = tensors
         self.launches.end(sent)
         return self._outputs(trees, sent, reply | self.launches.report())
 
@@ -190,7 +202,8 @@ class Contestant:
     def do_prepare(self, message, fds):
         """Where the inputs of timed calls will lie; what lies there now is none of them."""
         self.timed = unflatten(message["tree"], self.opened.tensors(message["shared"], fds))
-        self.last = self.last if len(self.timed) > 1 else []  # one output overwrites no other
+        if len(self.timed) < 2:  # one output overwrites no other
+            self.last, self.left = [], set()
         if self.device == "cuda":
             self.gate = self.opened.tensors(gate(message["shared"]), [])[0]
         if self.device == "cuda" and not self.streams:
@@ -223,7 +236,7 @@ class Contestant:
             for stream in self.streams:  # nor may work on another stream begin before that
                 stream.wait_event(opened)
         trees, tensors = [], []
-        taken = {t.untyped_storage().data_ptr() for t in [*leaves(calls), *self.last]}
+        taken = {t.untyped_storage().data_ptr() for t in leaves(calls)} | self.left
         marks = self.marks[: len(calls) + 1]
         marks[0].record()
         for i, given in enumerate(calls):
@@ -286,6 +299,17 @@ class Contestant:
             return reply | {"tree": trees, "shared": export(tensors)}, []
         shared = Shared(tensors, "cpu")
         return reply | {"tree": trees, "shared": shared.spec}, shared.fds
+
+
+@contextlib.contextmanager
+def collecting():
+    """Garbage is collected here; without a GPU nowhere else: what its destructors do takes time like the rest."""
+    gc.enable()
+    try:
+        yield
+        gc.collect(0)
+    finally:
+        gc.disable()
 
 
 def compiled(model: torch.nn.Module, mode: str):
@@ -380,7 +404,9 @@ def zygote(fd: int, device: str):
             contestant = _confined(channel, config, off)
             # sealed here, after CUDA's start, which sets some of it; Dynamo changes much, and is ours
             contestant.serve(
-                seal(Contestant, Weights, Written, sys.modules[__name__]) if not config["compile"] else lambda: None
+                seal(Contestant, Weights, Written, Library, sys.modules[__name__])
+                if not config["compile"]
+                else lambda: None
             )
         except Closed:
             os._exit(0)

@@ -145,9 +145,9 @@ def table(rows: list, own: set[str] = frozenset()) -> list[dict]:
     ]
 
 
-def copied(reply: dict) -> set[str]:
-    """The kernels that only copied in a forward, as a contestant says."""
-    return {str(kernel) for kernel in reply["copies"]} if isinstance(reply.get("copies"), list) else set()
+def copied(reply: dict, what: str = "copies") -> set[str]:
+    """The kernels that only copied in a forward, as a contestant says; "took": what a library had computed."""
+    return {str(kernel) for kernel in reply[what]} if isinstance(reply.get(what), list) else set()
 
 
 class Referee:
@@ -326,7 +326,7 @@ class Referee:
             verdict.sandbox = contest.sandbox
             contest.load()
             lap("load")
-            first, last, copies = self._correctness(contest, reference)
+            truth, first, last, copies = self._correctness(contest, reference)
             lap("correctness")
             launched = claims(last.get("launches"), (str, bool, int))
             once = claims(first.get("launches"), (str, bool, int))
@@ -339,15 +339,15 @@ class Referee:
             verdict.reference_ms = reference.timing["ms"]
             verdict.timing = "simulated" if self.simulated else "measured"
             if not self.simulated:
-                samples = self._clocked(contest, reference, last)
+                samples = self._clocked(contest, reference, truth, last)
                 lap("timing")
                 with self.use_gpu():
-                    profiles = [contest.profile(reference, last)]
+                    profiles = [contest.profile(truth, last)]
                 lap("profiler")
-            needed, unknown, later = contest.needs(reference, [kernel for kernel, mine, _ in launched if mine])
+            needed, unknown, later = contest.needs(truth, [kernel for kernel, mine, _ in launched if mine])
             if self.simulated:  # of several forwards that only the candidate could tell apart
-                samples = max((self._clocked(contest, reference, reply) for reply in [last, *later]), key=middle)
-                profiles = [contest.profile(reference, reply) for reply in [last, *later]]
+                samples = max((self._clocked(contest, reference, truth, reply) for reply in [last, *later]), key=middle)
+                profiles = [contest.profile(truth, reply) for reply in [last, *later]]
             verdict.kernel_ms = middle(samples)
             lap("knockout")
         worked = needed - copies
@@ -356,7 +356,10 @@ class Referee:
             if not contest.graphs:
                 worked &= {kernel for kernel, mine, _ in claims(reply.get("launches"), (str, bool, int)) if mine}
         others = {base(kernel) for kernel, mine, _ in launched if not mine or kernel not in worked}  # names say who ran
-        names = {base(k) for k in worked} - others
+        took = set.intersection(
+            *(copied(reply, "took") for reply in [last, *later])
+        )  # on inputs like those of the timed forwards
+        names = {base(k) for k in worked - took} - others
         rows = min(profiles, key=lambda rows: self._coverage(rows, names, reference.timing["rows"], verdict.kernel_ms))
         verdict.coverage, verdict.coverage_raw = self._coverage(
             rows, names, reference.timing["rows"], verdict.kernel_ms
@@ -379,15 +382,15 @@ class Referee:
         self._times(verdict, reference, theirs, samples, rows)
         lap("reference")
 
-    def _clocked(self, contest: Contest, reference: Reference, reply: dict) -> list[list[float]]:
+    def _clocked(self, contest: Contest, reference: Reference, truth: Reference, reply: dict) -> list[list[float]]:
         """Samples of one forward in ms, by block; `reply`: to a call."""
         try:
-            return contest.timer.times(reference, reply)
+            return contest.timer.times(truth, reply)
         except Stop as stop:
             if stop.hack != "clock":
                 raise
         self.baseline.settle(reference, anew=True)  # the machine may be busier than when that was timed
-        return contest.timer.times(reference, reply)
+        return contest.timer.times(truth, reply)
 
     def _times(self, verdict: Verdict, reference: Reference, theirs: list, mine: list, rows: list):
         """What follows from the samples of both sides, and the candidate's profile."""
@@ -407,16 +410,16 @@ class Referee:
             if (not drift or abs(drift - 1) > 0.03) and verdict.clock.get("contended", False) is False:
                 times.save(self.options.times, facts, reference.task, verdict.reference_times)
 
-    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[dict, dict, set[str]]:
-        """All draws must be right, with the weights by name, or else, where names differ, by order or by seed. The replies to the first and the last
-        one, and the kernels that only copied in all draws but the first, which may tune kernels."""
+    def _correctness(self, contest: "Contest", reference: Reference) -> tuple[Reference, dict, dict, set[str]]:
+        """All draws must be right, with the weights by name, or else, where names differ, by order or by seed. The reference that it was held to,
+        the replies to the first and the last one, and the kernels that only copied in all draws but the first, which may tune kernels."""
 
         # the reference is timed, if that is still to be done, while the candidate compiles; a large one for itself
         settled = self.timers.submit(self.baseline.settle, reference)
         if self.baseline.large(reference):
             settled.result()
 
-        def draws(*again):
+        def draws(truth, *again):
             order = [0, *range(2, self.options.draws), 1][
                 : self.options.draws
             ]  # the last, which is timed, is the task's own
@@ -425,7 +428,7 @@ class Referee:
             names[-1:-1] = [("check", 1, *again, "more", i) for i in range(more)]
             replies, mode = [], "count"
             for n in names:
-                reply = contest.check(reference, *n, mode=mode)
+                reply = contest.check(truth, *n, mode=mode)
                 replies += [reply] if reply else []
                 if mode == "count":
                     settled.result()
@@ -434,14 +437,18 @@ class Referee:
                 elif reply:
                     mode = "copies"
             copies = [copied(r) for r in replies[1:]]
-            return replies[0], replies[-1], set.intersection(*copies) if copies else set()
+            return truth, replies[0], replies[-1], set.intersection(*copies) if copies else set()
 
-        unmatched, others = contest.build(reference)
+        truth, (unmatched, others) = reference, contest.build(reference)
         for how in ["name", *others]:
+            if how == "seed":
+                settled.result()
+                with self.use_gpu():
+                    truth = reference.by_seed()
             if how != "name":
-                contest.build(reference, how)
+                contest.build(truth, how)
             try:
-                return draws(*[how] * (how != "name"))  # inputs that this process has not seen
+                return draws(truth, *[how] * (how != "name"))  # inputs that this process has not seen
             except Stop as stop:
                 if stop.status != "wrong":
                     raise

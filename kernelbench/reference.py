@@ -7,7 +7,6 @@ import json
 import math
 import random
 import threading
-import zlib
 from collections import OrderedDict
 
 import numpy
@@ -15,59 +14,17 @@ import torch
 
 from kernelbench import Task
 from kernelbench.compare import TOLERANCE, apart, finite, mismatch, pieces
+from kernelbench.draws import HALF, cast, move, moves, nudged, places
+from kernelbench.perturb import one_signed, perturb, slots, vary
 from kernelbench.process import Fault
-from kernelbench.wire import dense, flatten, leaves
+from kernelbench.wire import flatten, leaves
 
-# Correctness draws from other distributions than the task's own, in place: float inputs of either sign and another scale, or at least
-# another scale; values near 1 and -1, whose products neither vanish nor grow (|n| of a normal n has mean 0.798). "lined": the first lines
-# are negative, the last ones positive, and one is small; "flags": of ones that are all set, four in five.
-MOVES = {
-    "mirror": lambda value: value.mul_(-3).add_(2),
-    "stretch": lambda value: value.mul_(3).add_(0.5),
-    "unit": lambda value: value.copy_(torch.where(value.normal_() < 0, -1.0, 1.0) * (0.992 + 0.01 * value.abs())),
-}
 ASIDE = {
     "cpu": 1 << 26,
     "cuda": 3 << 29,
 }  # bytes of a contestant before it holds any tensor (contexts, libraries), and of our temporaries
 
 
-def _lined(value: torch.Tensor, how: set[str]) -> torch.Tensor:
-    rows = value.dim() > 1
-    for axis in (-1, 0) if rows else ():
-        length = value.shape[axis]
-        if length > 3 and "mirror" in how:  # parts that are left out of a sum show
-            value.narrow(axis, int(torch.randint(length - length // 4 + 1, ())), length // 4).mul_(3)
-        if length > 3:
-            value.select(axis, 0).abs_().neg_()
-            value.select(axis, -1).abs_()
-    for axis in (0, 1) if rows else ():  # rows, channels
-        if value.shape[axis] > 3:
-            value.select(axis, value.shape[axis] // 2).mul_(1e-3)
-    return value
-
-
-def _free(value: torch.Tensor) -> bool:
-    """Whether a task's float values are of no kind that its kernels may rely on: flags and other few numbers, shares that add up to one."""
-    some = value.as_strided((min(value.numel(), 4096),), (1,)) if dense(value) else value.flatten()[:4096]
-    few = value.numel() > 64 and 2 <= len(some.unique()) <= 16
-    if few or all(((v == 0) | (v == 1)).all() for _, (v,) in pieces(value)):
-        return False
-    shares = value.dim() > 1 and value.shape[-1] > 1 and value.nbytes <= STRUCTURED
-    return not (
-        shares and bool((value >= 0).all()) and bool(((value.sum(-1, dtype=torch.float32) - 1).abs() < 1e-2).all())
-    )
-
-
-def moves(draw: int) -> tuple[str, ...]:
-    """What may be done to the inputs of correctness draw 2, 3, ..: the first that the task bears."""
-    if draw % 2:
-        return "unit lined flags", "unit lined", "unit"
-    return "mirror lined flags", "mirror lined", "mirror", "stretch"
-
-
-STRUCTURED = 1 << 30  # bytes of the largest input that is looked at for a structure which its kernels may rely on
-HALF = (torch.float16, torch.bfloat16)
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}  # fp32: as the task is written
 WIDER = dict.fromkeys(HALF, torch.float32) | {torch.float32: torch.float64}
 
@@ -88,15 +45,6 @@ def _mean(t: torch.Tensor):
         count += good.sum()
     mean = (total / count.clamp_min(1)).item()
     return mean if t.is_floating_point() else round(mean)
-
-
-def cast(value, dtype: torch.dtype | None):
-    """Nested values with their float tensors as `dtype`; None: as they are."""
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if dtype and value.is_floating_point() else value
-    if isinstance(value, dict):
-        return {key: cast(v, dtype) for key, v in value.items()}
-    return type(value)(cast(v, dtype) for v in value) if type(value) in (list, tuple) else value
 
 
 def on(value, device: str):
@@ -131,11 +79,6 @@ def on_meta(value):
     return type(value)(map(on_meta, value)) if type(value) in (list, tuple) else value
 
 
-def places(tensors: list[torch.Tensor]) -> set[int]:
-    """Where the memory of tensors begins; 0 for none."""
-    return {t.untyped_storage().data_ptr() for t in tensors} - {0}
-
-
 def nbytes(value) -> int:
     return sum(t.nbytes for t in leaves(value))
 
@@ -146,60 +89,11 @@ def _widened(value, wide: torch.dtype):
     return type(value)(_widened(v, wide) for v in value) if isinstance(value, (list, tuple)) else value
 
 
-def _nudged(value):
-    """Nested values whose floats are up to two roundings larger or smaller; of half precision up to one."""
-    if isinstance(value, torch.Tensor):
-        if not value.is_floating_point() or value.element_size() == 1:
-            return value
-        most = 1 if value.dtype in HALF else 2
-        steps = torch.randint(-most, most + 1, value.shape, device=value.device, dtype=torch.int8)
-        return value + value * steps * torch.finfo(value.dtype).eps
-    return type(value)(map(_nudged, value)) if isinstance(value, (list, tuple)) else value
-
-
 def _rounding(a: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
     """16 times the root mean square of a's roundings; None where it is more than 1/200 of the values' spread: then it is no rounding (other
     random numbers in another precision), or the values are nothing else."""
     off, std = apart(a, exact)
     return _constant(a, 16 * off) if 200 * off <= std else None
-
-
-def _initial(slot: torch.Tensor) -> tuple | None:
-    """What a float parameter or buffer was given instead of random numbers, with its size: ones, zeros, and of parameters any one value, a
-    multiple of the identity, rows that are all alike. None for anything else."""
-    flat = slot.detach().flatten()
-    first, last, n = float(flat[0]), float(flat[-1]), slot.numel()
-    if (slot == first).all():
-        learnt = isinstance(slot, torch.nn.Parameter) or first in (0.0, 1.0)
-        return ("all", first, first, n) if learnt and math.isfinite(first) else None
-    if not isinstance(slot, torch.nn.Parameter) or slot.dim() < 2 or not slot.isfinite().all():
-        return None
-    diagonal = (
-        slot.dim() == 2 and slot.shape[0] == slot.shape[1] and not flat[1]
-    )  # else not worth a matrix of the same size
-    if diagonal and torch.equal(slot, first * torch.eye(len(slot), dtype=slot.dtype, device=slot.device)):
-        return ("eye", first, last, n)
-    return ("rows", first, last, n) if len(slot) > 1 and (slot == slot[:1]).all() else None
-
-
-def perturb(module: torch.nn.Module, seed: int, most: list | None = None) -> list:
-    """Moves every float parameter and running statistic that is not random (see `_initial`) off its values, by up to 0.5 (zeros and identities by up to
-    0.25 either way), so that a candidate which ignores it, or has its first values written out, is wrong. By seed, values, number of elements and occurrence
-    alone: the same under other names, in another order, with other shapes.
-    Returns how many there were, [[what, first, last, number of elements], count] each; of a kind no more than in `most`, what another model returned."""
-    seen, limits = {}, {tuple(kind): count for kind, count in most or []}
-    running = [slot for name, slot in module.named_buffers() if name.rpartition(".")[2].startswith("running_")]
-    for slot in [*module.parameters(), *running]:
-        if not slot.is_floating_point() or not slot.numel() or (kind := _initial(slot)) is None:
-            continue
-        seen[kind] = seen.get(kind, 0) + 1
-        if most is not None and seen[kind] > limits.get(kind, 0):  # a buffer of its own
-            continue
-        generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, kind, seen[kind])).encode()))
-        noise = torch.rand(slot.numel(), generator=generator) * 0.5
-        noise -= 0.25 if kind[0] == "eye" or kind[:2] == ("all", 0) else 0.0
-        slot.data += noise.view(slot.shape).to(slot.device, slot.dtype)
-    return [[list(kind), count] for kind, count in seen.items()]
 
 
 class Kept:
@@ -269,12 +163,41 @@ class Reference:
             self.args, self.kwargs = (cast(on(value, device), self.dtype) for value in (self.args, self.kwargs))
             self.sizes = self._sizes()
             self.fit()
-            self.seed = self._seed("weights")
-            with torch.device(device):  # as the candidate's is built
-                self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(device)
-            self.moved = perturb(self.model, self.seed)
-            self.model = cast_model(self.model, precision)
+            self.precision, self.how, self.varied, self.weights_lock = precision, "name", False, threading.RLock()
+            self._construct()
+
+    def _construct(self, bold: bool = False):
+        self.seed = self._seed("weights")
+        with torch.device(self.device):  # as the candidate's is built
+            self.model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs).to(self.device)
+        self.bold, self.dared = one_signed(self.model), bold
+        self.moved = perturb(self.model, self.seed, bold=bold)
+        self.model = cast_model(self.model, self.precision)
         self.weights = {n: t.detach() for n, t in [*self.model.named_parameters(), *self.model.named_buffers()]}
+
+    def vary(self):
+        """Settles the weights, which are then no more those that the model starts with; before they are used. Bold ones, if the model bears them."""
+        with self.weights_lock:
+            if self.varied:
+                return
+            self.varied, seed = True, self.number("vary") % 2**31
+            vary(self.model, seed)
+            if self.bold:
+                kept = [slot.clone() for slot in slots(self.model)]
+                vary(self.model, seed + 1, self.bold)
+                if not self.bears("check", 0, how=None):
+                    for slot, old in zip(slots(self.model), kept, strict=True):
+                        slot.copy_(old)
+
+    def by_seed(self) -> "Reference":
+        """The same for candidates that construct the same weights under other names: those of the seed, moved by what they are (see perturb)."""
+        other = copy.copy(self)
+        other.how, other.varied = "seed", True
+        for bold in (True, False):
+            with self.generating:
+                other._construct(bold)
+            if not bold or other.bears("check", 0, how=None):
+                return other
 
     def number(self, *name) -> int:
         """63 secret bits that depend on the run's key, the task and `name` alone."""
@@ -330,32 +253,14 @@ class Reference:
                     f"get_inputs of the task {self.task.name} fails: {type(error).__name__}: {error}"
                 ) from error
             constants = places(leaves([v for name, v in self.names.items() if name != "__builtins__"]))
-            return [self._move(v, how, constants) for v in given]
-
-    def _move(self, value, how, constants):
-        if isinstance(value, torch.Tensor):
-            value = cast(value.detach().to(self.device), self.dtype)
-            value = value.clone() if places([value]) & constants else value  # else it would be changed
-            words = set((how or "").split())
-            if words and "flags" in words and value.numel() > 1 and bool((value == 1).all()):
-                return value.copy_(torch.rand(value.shape, device=value.device) < 0.8)
-            if not how or not value.is_floating_point() or not _free(value):
-                return value
-            ordered = value.dim() == 1 and len(value) > 1 and (value.diff() >= 0).all()
-            value = value if dense(value) else value.clone()
-            empty = value == 0 if value.nbytes <= STRUCTURED else None
-            empty = empty if empty is not None and 8 * int(empty.sum()) >= value.numel() else None  # a triangle, a band
-            square = 1 < value.dim() and value.shape[-1] == value.shape[-2] > 1 and value.nbytes <= STRUCTURED
-            symmetric = square and torch.equal(value, value.mT)
-            for _, (part,) in pieces(value.as_strided((value.numel(),), (1,))):
-                MOVES["stretch" if ordered else how.split()[0]](part)
-            value = _lined(value, words) if "lined" in words and not ordered and not symmetric else value
-            value = torch.triu(value) + torch.triu(value, 1).mT if symmetric else value
-            return value if empty is None else value.masked_fill_(empty, 0)
-        return type(value)(self._move(v, how, constants) for v in value) if isinstance(value, (list, tuple)) else value
+            if how and "flags" in how:  # one tensor for several arguments
+                first = [next(j for j, u in enumerate(given) if u is v) for v in given]
+                given = [v.roll(i) if isinstance(v, torch.Tensor) and first[i] < i else v for i, v in enumerate(given)]
+            return [move(on(cast(v, self.dtype), self.device), how, constants) for v in given]
 
     def forward(self, inputs, seed: int, model: torch.nn.Module | None = None):
         """(tree, output tensors): what a right candidate must give. The inputs are then as the call left them. Fault when the task fails."""
+        self.vary()
         model, tensors = model or self.model, []
         with torch.no_grad(), self.generating:
             seed_torch(seed)
@@ -403,13 +308,13 @@ class Reference:
             inputs = self.given(*name)
             with self.generating:
                 seed_torch(self.number("nearby", *name, i))
-                inputs = [_nudged(v) for v in inputs]
+                inputs = [nudged(v) for v in inputs]
             try:
                 yield self.forward(inputs, seed)[1]
             except Fault:
                 return
 
-    def bears(self, *name, how: str) -> bool:
+    def bears(self, *name, how: str | None) -> bool:
         """Whether the task is made for such inputs: stays finite, and its outputs in fp32 are known eight times better than they are compared;
         else a right candidate, with roundings of its own, could be wrong. Where that cannot be told, or of other dtypes, lines are too much."""
         seed = self.number("call", *name) % 2**31
@@ -422,7 +327,7 @@ class Reference:
         singles = [i for i, t in enumerate(outputs) if t.dtype == torch.float32]
         exact = self._exact(self.inputs(*name, how=how), seed, outputs) if singles else None
         if exact is None:
-            return "lined" not in how
+            return "lined" not in (how or "lined")
         tolerance = TOLERANCE[torch.float32] / 8
         return not any(mismatch(outputs[i], exact[i].float(), tolerance) for i in singles)
 
@@ -468,7 +373,7 @@ class Reference:
 
     def expected(self, *name, inputs):
         """(tree, output tensors) of the model on the draw's `inputs`, which may be changed. Kept where they are small enough."""
-        key = (self.task.key, *name)
+        key = (self.task.key, self.how, *name)
         given = None if self.like else on_meta(inputs)
         with self.lock:
             result = self.kept.get(key) or self.forward(inputs, self.number("call", *name) % 2**31)

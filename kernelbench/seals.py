@@ -22,7 +22,7 @@ from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from kernelbench import channel, interpret, launches, simulate, wire
+from kernelbench import channel, driver, interpret, language, launches, simulate, wire
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -67,6 +67,9 @@ def seal(*places):
         wire.Shared,
         interpret,
         interpret.Traffic,
+        interpret._Builder,
+        language,
+        driver,
         simulate,
         simulate.Device,
         simulate.Meter,
@@ -177,8 +180,6 @@ class Poison(TorchDispatchMode):
 
     def _fill(self, out: torch.Tensor):
         generator, large = self.generators[out.device.type], out.nbytes > 1 << 28
-        if generator.device.type == "cpu" and large:  # pages that nobody touches cost nothing
-            return
         if (
             generator.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
         ):  # random numbers have no place in a graph

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernelbench import launches as launches_module
-from kernelbench.launches import Launches, _near, _tensors, held, other_weights, rehearse
+from kernelbench.launches import Launches, Library, _near, _tensors, held, other_weights, rehearse
 from kernelbench.simulate import Launch
 
 MINE, OTHER = "candidate.py", "library.py"
@@ -32,7 +32,7 @@ def test_counts_by_kernel_and_owner():
     launch(launches, lambda: x.add_(1), x, file=OTHER, which=ROW_MAX)  # another function of the same name
     assert x.tolist() == [4, 4, 4]
     rows = [["chain", True, 2], ["row_max", True, 1], ["chain (2)", False, 1]]
-    assert launches.report() == {"launches": rows, "copies": [], "differs": False}
+    assert launches.report() == {"launches": rows, "copies": [], "took": [], "differs": False}
 
 
 def test_tensors_of_a_launch_wherever_they_are():
@@ -123,7 +123,7 @@ def test_swap_brings_what_was_written_on_other_inputs():
         (lambda o, x: o[:2].copy_(x[:2]), True, False),  # nor of a part
         (lambda o, x: o.copy_(x.flip(0)), True, False),
         (lambda o, x: o.copy_(x * 1.00005), False, True),  # within the tolerance of 1e-4
-        (lambda o, x: o.copy_(x * 1.0003), False, False),
+        (lambda o, x: o.copy_(x * 1.001), False, False),
         (lambda o, x: o.copy_(x * 2), False, False),
         (lambda o, x: o.copy_(x.flip(0)), False, False),
         (lambda o, x: None, False, False),
@@ -267,4 +267,39 @@ def test_ones_own_result_passed_on_is_no_copy_but_a_library_s_is():
         if library:
             a.mul_(2)  # torch counts what it writes
         launch(launches, lambda: b.numpy().__iadd__(a.numpy()), a, b, name="row_max", which=ROW_MAX)
+        assert launches.report()["copies"] == copies
+
+
+@pytest.mark.parametrize(
+    "library, write, took",
+    [
+        (lambda x: x.softmax(-1), lambda o, x: o.copy_(x.softmax(-1)), True),  # wherever the kernel had it from
+        (lambda x: x.softmax(-1), lambda o, x: o.copy_(x.softmax(-1) * 1.0001), True),
+        (lambda x: x.softmax(-1), lambda o, x: o.copy_(x.softmax(-1) * 1.01), False),
+        (lambda x: x.softmax(-1).data.mul_(0), lambda o, x: o.copy_(x.softmax(-1)), True),  # as it was
+        (lambda x: (x[:8].exp(), x[8:].exp()), lambda o, x: o.copy_(x.exp()), True),  # in two halves,
+        (lambda x: (x[::2].exp(), x[1::2].exp()), lambda o, x: o.copy_(x.exp()), True),  # rows in turn,
+        (lambda x: (x[:, ::2].exp(), x[:, 1::2].exp()), lambda o, x: o.copy_(x.exp()), True),  # columns in turn
+        (lambda x: x[:8].exp(), lambda o, x: o.copy_(x.exp()), False),  # the other half is work
+        (lambda x: x.mm(x.mT), lambda o, x: o.copy_(x.mm(x.mT).relu()), False),
+        (lambda x: torch.zeros_like(x), lambda o, x: o.zero_(), False),  # that anybody can
+        (lambda x: x.view(-1), lambda o, x: o.copy_(x + 1), False),
+    ],
+)
+def test_what_a_library_computed_is_no_work(library, write, took):
+    launches, x, o = Launches("cpu", MINE), torch.randn(16, 16), torch.full((16, 16), 9.0)
+    launches.begin("copies", None, [x], None)
+    with Library(launches):
+        library(x)
+        launch(launches, lambda: write(o, x), o)
+    assert launches.report()["took"] == launches.report()["copies"] == (["chain"] if took else [])
+
+
+def test_a_kernel_copies_if_most_of_its_bytes_are_copies():
+    launches, x, o, few = Launches("cpu", MINE), torch.randn(64), torch.zeros(64), torch.zeros(4)
+    for values, copies in ((few, ["chain"]), (torch.zeros(64), [])):
+        o.zero_()
+        launches.begin("copies", None, [], None)
+        launch(launches, lambda: values.add_(3), values)  # noqa: B023
+        launch(launches, lambda: o.copy_(x), x, o)
         assert launches.report()["copies"] == copies

@@ -9,8 +9,9 @@ import torch
 from gym import Gym, Job
 from kernelbench import Task
 from kernelbench.judge import Options
+from kernelbench.perturb import one_signed, perturb, slots, vary
 from kernelbench.process import Fault
-from kernelbench.reference import ASIDE, Kept, Reference, _rounding, perturb
+from kernelbench.reference import ASIDE, Kept, Reference, _rounding
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 OPTIONS = {"cpu": Options(load_s=6, build_s=6, call_s=6), "cuda": Options(load_s=25, build_s=25, call_s=15)}
@@ -612,6 +613,78 @@ def test_roundings_by_hand():
     reference = Reference(drawn, "cpu", b"k" * 32)
     (output,) = reference.forward(reference.given("check", 0), 5)[1]
     assert reference.doubts(reference.given("check", 0), 5, [output]) == [None]
+
+
+def test_no_weight_stays_what_it_was():
+    def module():
+        torch.manual_seed(1)
+        result = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.BatchNorm1d(16))
+        result.few = torch.nn.Parameter(torch.eye(4, 8))
+        result.complex = torch.nn.Parameter(torch.ones(9, dtype=torch.cfloat))
+        result.count = torch.nn.Parameter(torch.ones(3, dtype=torch.int64), requires_grad=False)
+        return result
+
+    plain, varied, bold = module(), module(), module()
+    assert one_signed(plain) == [
+        0,
+        1,
+        4,
+        5,
+    ]  # few, complex, the norm's weight and bias (parameters of the root come first)
+    vary(varied, 7), vary(bold, 7, one_signed(bold))
+    for i, (a, b, c) in enumerate(zip(slots(plain), slots(varied), slots(bold), strict=True)):
+        assert (a != b).any() and (b - a).abs().max() <= 0.1 * a.abs().max() + 0.0501
+        if i in (1, 4, 5):
+            times = torch.where(b != 0, c / b, 1.0).round()
+            assert set(times.unique().tolist()) == {-1.0, 1.0, 4.0}
+        elif i != 0:
+            assert torch.equal(b, c)
+    assert (slots(varied)[0] != 0).all() and torch.equal(plain.count, varied.count)
+    again = module()
+    vary(again, 7)
+    assert all(torch.equal(a, b) for a, b in zip(slots(varied), slots(again)))
+
+
+STRUCTURED = {
+    "halves": "torch.randn(8, 16).repeat(1, 2)",
+    "rotation": "torch.linalg.qr(torch.randn(16, 16))[0]",
+    "unit vectors": "F.normalize(torch.randn(40, 16), dim=-1)",
+    "shares of columns": "torch.randn(16, 40).softmax(0)",
+}
+ORDERED = {
+    "rows in order": "torch.randn(8, 16).sort(-1).values",
+    "falling": "torch.randn(20).sort(descending=True).values",
+    "equal steps": "torch.linspace(0, 4, 20)",
+}
+
+
+@pytest.mark.parametrize("how", ["mirror lined flags", "unit lined flags"])
+def test_order_stays_and_steps_do_not(how):
+    for inputs in ORDERED.values():
+        reference = Reference(torch_task("ordered", "return x * 2", inputs=inputs), "cpu", b"k" * 32)
+        plain, moved = reference.inputs("check", 2)[0], reference.inputs("check", 2, how=how)[0]
+        steps = moved.diff() / plain.diff()
+        assert (steps > 0).all() and steps.max() > 1.5 * steps.min()
+    for inputs in STRUCTURED.values():
+        reference = Reference(torch_task("structured", "return x * 2", inputs=inputs), "cpu", b"k" * 32)
+        assert torch.equal(reference.inputs("check", 2)[0], reference.inputs("check", 2, how=how)[0]), inputs
+
+
+def test_what_is_the_same_everywhere_is_moved_too():
+    make = "torch.zeros(9, 9), torch.zeros(50, dtype=torch.bool), torch.full((50,), 12), 2.0, {'a': torch.rand(8)}"
+    task = torch_task("same", "return x", inputs=make, extra="Y = torch.randn(9, 9)")
+    reference = Reference(task, "cpu", b"k" * 32)
+    zeros, flags, lengths, number, named = reference.inputs("check", 2, how="mirror lined flags")
+    assert (zeros != 0).all() and zeros.abs().max() <= 0.5 and 0 < flags.sum() < 25
+    assert lengths.min() >= 6 and lengths.max() == 12 and len(lengths.unique()) > 3 and number != 2.0
+    assert named["a"].min() < 0
+    thrice = Reference(
+        torch_task("thrice", "return x", inputs="Y, Y, Y * 1", extra="Y = torch.randn(9, 9)"), "cpu", b"k" * 32
+    )
+    a, b, c = thrice.inputs("check", 2, how="unit lined flags")
+    assert not torch.equal(a, b)
+    a, b, c = thrice.inputs("check", 1)
+    assert torch.equal(a, b) and torch.equal(a, c)
 
 
 def test_perturbed_by_value_shape_and_occurrence():

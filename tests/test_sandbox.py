@@ -42,7 +42,7 @@ def gym(request):
 def candidate(body: str) -> str:
     """A candidate whose forward runs `body`, which leaves its findings in `found`."""
     return (
-        "import json, os, time\nimport torch\nos = [os][0]  # out of sight of the static look\nclass Found(Exception): pass\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n"
+        'import json, os, time\nimport torch\nos = [os][0]  # out of sight of the static look\ndef hidden(*parts, load=[__import__][0]):\n    return load("".join(parts))\nclass Found(Exception): pass\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, y):\n'
         + textwrap.indent(f"found = None\n{textwrap.dedent(body)}\nraise Found(json.dumps(found))", " " * 8)
     )
 
@@ -163,7 +163,7 @@ def test_no_network(gym):
         found = findings(
             gym,
             f"""
-            socket = __import__("".join(("so", "cket")))
+            socket = hidden("so", "cket")
             def reach(family, address):
                 try:
                     with socket.socket(family) as mine:
@@ -298,7 +298,7 @@ def test_descendants_end_with_the_verdict(processes, ending):
 
 REACH = """
 import pathlib
-socket, me = __import__("".join(("so", "cket"))), pathlib.Path(os.getcwd())
+socket, me = hidden("so", "cket"), pathlib.Path(os.getcwd())
 def reach(act):
     try:
         act()
@@ -406,15 +406,15 @@ def test_system_calls(gym):
         if int(found["CapPrm"], 16) & ~(1 << 1 | 1 << 21) or found["Seccomp"] != "2" or found["NoNewPrivs"] != "1":
             raise RuntimeError(found)
     def handler():
-        signal, heard = __import__("".join(("sig", "nal"))), []
+        signal, heard = hidden("sig", "nal"), []
         signal.signal(signal.SIGWINCH, lambda *_: heard.append(1))
         getattr(os, "kill")(os.getpid(), signal.SIGWINCH)
         if heard:
             raise RuntimeError
-    libc = __import__("".join(("ct", "ypes"))).CDLL(None, use_errno=True)
+    libc = hidden("ct", "ypes").CDLL(None, use_errno=True)
     def call(name, *args):
         if getattr(libc, name)(*args) < 0:
-            raise OSError(__import__("".join(("ct", "ypes"))).get_errno(), name)
+            raise OSError(hidden("ct", "ypes").get_errno(), name)
     """
     attempts = {
         "namespace": "call('unshare', 0x10000000)",
@@ -422,8 +422,8 @@ def test_system_calls(gym):
         "ptrace": "call('ptrace', 0, 0, 0, 0)",
         "socket": "socket.socket(socket.AF_UNIX)",
         "fork": "getattr(os, 'fork')() or os.abort()",
-        "program": "__import__(''.join(('sub', 'process'))).run(['true'])",
-        "timer": "__import__(''.join(('sig', 'nal'))).setitimer(0, 1)",
+        "program": "hidden('sub', 'process').run(['true'])",
+        "timer": "hidden('sig', 'nal').setitimer(0, 1)",
         "pair": "socket.socketpair()",
         "status": "status()",
         "handler": "handler()",
