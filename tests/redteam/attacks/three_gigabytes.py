@@ -3,7 +3,7 @@
 layer: process
 catalogue: 7.15
 task: a_chain
-expect: runtime_error, wrong, hack
+expect: runtime_error, wrong, hack, timeout
 """
 
 import torch

@@ -15,7 +15,9 @@ import triton.language as tl
 
 def prune(configs, named, **kwargs):
     block = triton.next_power_of_2(named["n"])
-    return [c for c in configs if c.kwargs["ROWS"] * block <= 2**14 and c.kwargs["ROWS"] <= named["rows"]] or configs[:1]
+    return [c for c in configs if c.kwargs["ROWS"] * block <= 2**14 and c.kwargs["ROWS"] <= named["rows"]] or configs[
+        :1
+    ]
 
 
 @triton.autotune(

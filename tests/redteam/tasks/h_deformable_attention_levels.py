@@ -27,8 +27,8 @@ class Model(nn.Module):
 def get_inputs():
     return [
         torch.randn(2, 80, 2, 16),
-        torch.rand(2, 20, 2, 2, 4, 2),
-        torch.softmax(torch.randn(2, 20, 2, 8), -1).view(2, 20, 2, 2, 4),
+        torch.rand(2, 8, 2, 2, 4, 2),
+        torch.softmax(torch.randn(2, 8, 2, 8), -1).view(2, 8, 2, 2, 4),
     ]
 
 
