@@ -155,7 +155,8 @@ class Referee:
 
     def __init__(self, device: str, key: bytes, options: Options, zygote: Zygote | None = None):
         self.device, self.key, self.options = device, key, options
-        self.turnstile, self.lock, self.cycles = Turnstile(), threading.Lock(), clock.Cycles(device)
+        self.turnstile, self.cycles = Turnstile(), clock.Cycles(device)
+        self.lock, self.looking = threading.Lock(), threading.Lock()
         self.simulated, self.watch = device == "cpu", None
         self.overhead = math.inf  # ms that a block of timed forwards takes beyond its events, at least: see timer.py
         self.references: OrderedDict[str, Reference] = OrderedDict()
@@ -252,7 +253,8 @@ class Referee:
         if self.device == "cuda":
             torch.cuda.set_device(0)  # binds the context to this thread
         try:
-            verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
+            with self.looking:  # ast.parse in several threads may raise SystemError (Python 3.11)
+                verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
             reference = self._reference(task)
             with self.room.take(self._takes(reference)), self.private_folder() as folder:
@@ -371,7 +373,6 @@ class Referee:
         if own and not worked and not unknown and not self.options.any_code:
             text = f"All that {', '.join(sorted(needed))} writes stands elsewhere already: a copy is no work."
             raise Stop("hack", text, "copy")
-
         if reference.passes:
             text = f"This task cannot tell right from wrong: {reference.passes} would pass for its answer."
             if not self.options.any_code:
