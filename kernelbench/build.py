@@ -9,7 +9,7 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernelbench.wire import leaves
+from kernelbench.wire import leaves, place
 
 REGISTERS = ("register_parameter", "register_buffer")
 
@@ -69,7 +69,7 @@ class Weights:
 
         def written(t):
             for root in roots:
-                self.fill(root, lambda _, slot: not is_lazy(slot) and _place(slot) == _place(t))
+                self.fill(root, lambda _, slot: not is_lazy(slot) and place(slot) == place(t))
 
         with contextlib.ExitStack() as patches:
             for name in (
@@ -104,7 +104,7 @@ class Weights:
         def written(t):
             for full, module, name in known:
                 slot = _slot(module, name)
-                if isinstance(slot, torch.Tensor) and not is_lazy(slot) and _place(slot) == _place(t):
+                if isinstance(slot, torch.Tensor) and not is_lazy(slot) and place(slot) == place(t):
                     self.put(full, slot)
 
         with self._registering(register), Written(written):
@@ -136,7 +136,3 @@ def derives(model: torch.nn.Module, names) -> bool:
 
 def _slot(module: torch.nn.Module, name: str):
     return module._parameters.get(name, module._buffers.get(name))
-
-
-def _place(t: torch.Tensor) -> int:
-    return t.untyped_storage().data_ptr()

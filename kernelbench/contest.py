@@ -204,10 +204,9 @@ class Contest:
         forwards of which nothing is replaced: the replies to these."""
         if own and self.graphs:
             self.record_again(reference)
+        order = random.SystemRandom().choice([[True]] if self.graphs else ORDERS) if own else []
         later = []
-        for number, replaced in enumerate(
-            random.SystemRandom().choice([[True]] if self.graphs else ORDERS) if own else []
-        ):
+        for number, replaced in enumerate(order):
             if self.lost:
                 break
             if not replaced:
@@ -215,10 +214,8 @@ class Contest:
             elif self.right_despite(reference, "swap", None, number) and self.right_with_other_weights(reference):
                 return set(), set(), later
         needed, left = set(), list(own)
-        while (
-            left and not self.lost
-        ):  # what makes indices for others comes early in a forward, and survives its test least
-            kernel = left.pop()
+        while left and not self.lost:
+            kernel = left.pop()  # what makes indices for others comes early in a forward, and survives its test least
             if not all(self.right_despite(reference, how, kernel) for how in ("noise", "huge")):
                 needed.add(kernel)
         return needed, set(left), later

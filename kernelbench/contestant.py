@@ -40,7 +40,7 @@ from kernelbench.prebuilt import driven, prebuild
 from kernelbench.reference import cast_model, seed_torch
 from kernelbench.roofline import Flops
 from kernelbench.seals import Poison, no_more_hooks, seal
-from kernelbench.wire import Opened, Shared, dense, export, flatten, gate, kept, leaves, unflatten
+from kernelbench.wire import Opened, Shared, dense, export, flatten, gate, kept, leaves, place, unflatten
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # The contestant
@@ -184,7 +184,7 @@ class Contestant:
                 trees, sent = [flatten(self.model(*inputs), tensors)], tensors
                 torch.cuda.synchronize()
                 reply |= {"peak": torch.cuda.max_memory_allocated()}
-        self.left = {t.untyped_storage().data_ptr() for t in tensors}
+        self.left = {place(t) for t in tensors}
         if self.device == "cuda":  # kept, so that only a buffer that is used again lies there
             self.last = tensors
         self.launches.end(sent)
@@ -236,16 +236,16 @@ class Contestant:
             for stream in self.streams:  # nor may work on another stream begin before that
                 stream.wait_event(opened)
         trees, tensors = [], []
-        taken = {t.untyped_storage().data_ptr() for t in leaves(calls)} | self.left
+        taken = {place(t) for t in leaves(calls)} | self.left
         marks = self.marks[: len(calls) + 1]
         marks[0].record()
         for i, given in enumerate(calls):
             seed_torch(message["seed"] + i)
             first = len(tensors)
             trees.append(flatten(self.model(*given), tensors))
-            mine = [t.untyped_storage().data_ptr() for t in tensors[first:]]
-            for k, place in enumerate(mine, first):
-                if place in taken or not dense(tensors[k]):
+            mine = [place(t) for t in tensors[first:]]
+            for k, there in enumerate(mine, first):
+                if there in taken or not dense(tensors[k]):
                     tensors[k] = tensors[k].clone(memory_format=torch.contiguous_format)
             taken.update(mine)
             marks[i + 1].record()

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelbench import simulate
 from kernelbench.compare import CHUNK, TOLERANCE
-from kernelbench.wire import dense, leaves
+from kernelbench.wire import dense, leaves, place
 
 LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
 LIBRARY = 1 << 30  # bytes of a forward's results of libraries that are remembered
@@ -249,10 +249,6 @@ def _plain(t: torch.Tensor) -> torch.Tensor:
         return t
     with torch._C.DisableTorchFunctionSubclass():
         return torch._C.TensorBase.detach(t)
-
-
-def place(t: torch.Tensor) -> int:
-    return t.untyped_storage().data_ptr()
 
 
 _names = vars(torch.nn.Module)["__dict__"].__get__  # whatever a class makes of the name

@@ -326,6 +326,11 @@ def leaves(value) -> list[torch.Tensor]:
     )
 
 
+def place(t: torch.Tensor) -> int:
+    """Where t's memory begins; 0 for a tensor that has none of its own (sparse ones)."""
+    return t.untyped_storage().data_ptr() if t.layout == torch.strided else 0
+
+
 def references(tree) -> set[int]:
     """The indices of the tensors that a flattened value refers to."""
     if isinstance(tree, list):

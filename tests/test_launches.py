@@ -303,3 +303,15 @@ def test_a_kernel_copies_if_most_of_its_bytes_are_copies():
         launch(launches, lambda: values.add_(3), values)  # noqa: B023
         launch(launches, lambda: o.copy_(x), x, o)
         assert launches.report()["copies"] == copies
+
+
+def test_a_library_s_tensors_without_memory_are_no_fault():
+    launches, o = Launches("cpu", MINE), torch.zeros(4, 4)
+    x = torch.eye(4).to_sparse()
+    for given in (x, x.to_sparse_csr()):
+        o.zero_()
+        launches.begin("copies", None, [given], None)
+        with Library(launches):
+            y = (given * 2) @ torch.arange(16.0).view(4, 4)
+            launch(launches, lambda: o.copy_(y), o)  # noqa: B023
+        assert launches.report()["took"] == ["chain"]
