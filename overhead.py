@@ -106,43 +106,55 @@ class Overhead:
     def run(self):
         if not torch.cuda.is_available():
             sys.exit("bench.py: what a process costs is measured on a GPU, and there is none here")
+        # of this process alone: a kernel that is loaded at its first use waits for all streams, and here for one that waits for this thread
+        os.environ["CUDA_MODULE_LOADING"] = "EAGER"
+        torch.zeros(1, device="cuda")
+        os.environ["CUDA_MODULE_LOADING"] = "LAZY"
         sys.path.append(str(Path(__file__).resolve().parent / "tests"))
         cases = [c for c in importlib.import_module("redteam").load() if c.kind == "honest" and c.runs_on("cuda")]
         cases = random.Random(self.seed).sample(cases, min(self.limit, len(cases)))
         rows = {}
-        for name, zygote in (("process", None), ("thread", Threads("cuda"))):
-            plain = wire._cuda
-            wire._cuda = plain if zygote is None else Handles(plain)
-            referee = Referee("cuda", b"overhead", Options(), zygote)
-            try:
-                referee.judge(cases[0].task, cases[0].code)  # the first of all imports and loads more
-                for case in tqdm(cases, desc=f"in a {name}", unit="kernel"):
-                    for cached in (False, True):
-                        began = time.perf_counter()
-                        verdict = referee.judge(case.task, f"{case.code}\n# {cached}\n")
-                        rows[name, case.name, cached] = time.perf_counter() - began, verdict.status
-                    referee.references.clear()
-                    referee.baseline.clear()
-            finally:
-                referee.close()
-                wire._cuda = plain
-        print(report(rows, [case.name for case in cases]))
+        try:
+            for name in ("process", "thread"):
+                self._judge(name, cases, rows)
+        finally:  # what there is, after a Ctrl-C too
+            print(report(rows, [case.name for case in cases]))
+
+    def _judge(self, name: str, cases: list, rows: dict):
+        plain, zygote = wire._cuda, Threads("cuda") if name == "thread" else None
+        wire._cuda = Handles(plain) if zygote else plain
+        referee = Referee("cuda", b"overhead", Options(), zygote)
+        try:
+            referee.judge(cases[0].task, cases[0].code)  # the first of all imports and loads more
+            for case in tqdm(cases, desc=f"in a {name}", unit="kernel"):
+                for cached in (False, True):
+                    began = time.perf_counter()
+                    verdict = referee.judge(case.task, f"{case.code}\n# {cached}\n")
+                    rows[name, case.name, cached] = time.perf_counter() - began, verdict.status
+                referee.references.clear()
+                referee.baseline.clear()
+        finally:
+            referee.close()
+            wire._cuda = plain
 
 
 def report(rows: dict, names: list[str]) -> str:
-    """rows: (seconds, status) by ("process" or "thread", kernel, whether the reference was known)."""
+    """rows: (seconds, status) by ("process" or "thread", kernel, whether the reference was known), as far as they were judged."""
     lines = ["s, median of n kernels that are judged alike   n   process   thread   difference   largest"]
+    asked = [(cached, n) for cached in (False, True) for n in names]
+    both = {(c, n): (rows["process", n, c], rows["thread", n, c]) for c, n in asked if ("thread", n, c) in rows}
     for cached in (False, True):
-        pairs = [(rows["process", n, cached], rows["thread", n, cached]) for n in names]
-        alike = [(a, b) for (a, said), (b, too) in pairs if said == too]
-        if not alike:
-            lines.append("none was judged alike")
-            continue
+        alike = [(a, b) for (c, _), ((a, said), (b, too)) in both.items() if c == cached and said == too]
+        alone = [rows["process", n, c][0] for c, n in asked if c == cached and ("process", n, c) in rows]
         what = "with the reference cached" if cached else "the reference timed first"
+        if not alike:
+            lines.append(f"{what}: none was judged in both ways alike")
+            lines += [f"   {len(alone)} in a process: {statistics.median(alone):.2f}"] * bool(alone)
+            continue
         more = [a - b for a, b in alike]
         middles = [statistics.median(column) for column in (*zip(*alike), more)]
         lines.append(
             f"{what:44} {len(alike):3}   {middles[0]:7.2f}   {middles[1]:6.2f}   {middles[2]:10.2f}   {max(more):7.2f}"
         )
-    both = [(n, rows["process", n, cached][1], rows["thread", n, cached][1]) for cached in (False, True) for n in names]
-    return "\n".join(lines + [f"{n}: {a} in a process, {b} in a thread" for n, a, b in both if a != b])
+    said = [(n, one[1], two[1]) for (_, n), (one, two) in both.items()]
+    return "\n".join(lines + [f"{n}: {a} in a process, {b} in a thread" for n, a, b in said if a != b])

@@ -91,7 +91,7 @@ class Baseline:
 
     def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
         """The reference's contestant stays, and the longest unused one goes where there are many or memory gets scarce."""
-        if self.large(reference):
+        if reference.large():
             stack.close()
             return
         with self.lock:
@@ -101,10 +101,6 @@ class Baseline:
                 old.append(self.residents.popitem(last=False)[1])
         for stack, _ in old:
             stack.close()
-
-    def large(self, reference: Reference) -> bool:
-        """Whether residents would be in the way of this task."""
-        return 4 * reference.need() > self.referee.room.total
 
     def clear(self):
         """No resident but those at work."""

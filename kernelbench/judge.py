@@ -258,7 +258,7 @@ class Referee:
             self._revive()
             reference = self._reference(task)
             with self.room.take(self._takes(reference)), self.private_folder() as folder:
-                if self.baseline.large(reference):
+                if reference.large():
                     self.baseline.clear()
                 try:
                     self._judge(verdict, reference, code, folder)
@@ -417,7 +417,7 @@ class Referee:
 
         # the reference is timed, if that is still to be done, while the candidate compiles; a large one for itself
         settled = self.timers.submit(self.baseline.settle, reference)
-        if self.baseline.large(reference):
+        if reference.large():
             settled.result()
 
         def draws(truth, *again):

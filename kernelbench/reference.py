@@ -233,6 +233,10 @@ class Reference:
         weights, inputs, outputs = self.sizes
         return 3 * weights + 2 * (inputs + outputs + self.scratch) + ASIDE[self.device]
 
+    def large(self) -> bool:
+        """Whether an evaluation takes an eighth of the memory or more: then nothing else should lie there."""
+        return 8 * self.need() > self.memory
+
     def fit(self):
         if self.need() > self.memory:
             here = "this GPU" if self.device == "cuda" else "this machine"
@@ -291,7 +295,7 @@ class Reference:
     def _exact(self, inputs, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor] | None:
         """What `outputs` would be in more precision; None where that is not known."""
         wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in outputs)), None)
-        if wide is None or 8 * self.need() > self.memory:
+        if wide is None or self.large():
             return None
         with self.generating:
             model = copy.deepcopy(self.model).to(wide)
@@ -304,7 +308,7 @@ class Reference:
     def nearby(self, *name, seed: int):
         """The outputs for inputs that are one or two roundings off, again and again, each time by chance: where ties and values on an edge
         (a maximum's place, a rounding to integers, a comparison) fall otherwise, a right candidate may be there too."""
-        for i in range(24 if 8 * self.need() <= self.memory else 0):
+        for i in range(0 if self.large() else 24):
             inputs = self.given(*name)
             with self.generating:
                 seed_torch(self.number("nearby", *name, i))

@@ -56,6 +56,8 @@ def test_what_a_process_costs_by_hand():
     assert lines[1][-5:] == ["3", "2.00", "1.00", "0.50", "3.00"]
     assert lines[2][-5:] == ["2", "1.50", "1.12", "0.38", "0.50"]
     assert [" ".join(line) for line in lines[3:]] == ["b: correct in a process, wrong in a thread"]
+    half = {key: row for key, row in rows.items() if key[0] == "process"}  # after a Ctrl-C
+    assert overhead.report(half, ["a", "b", "c"]).splitlines()[2] == "   3 in a process: 2.00"
 
 
 @pytest.mark.gpu

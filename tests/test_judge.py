@@ -8,7 +8,7 @@ import pytest
 
 from gym import Gym, Job
 from kernelbench import Task, load_tasks
-from kernelbench.contest import claims
+from kernelbench.contest import Contest, claims
 from kernelbench.judge import STATUSES, Options, Verdict
 from kernelbench.process import Stop
 from kernelbench.timer import positive
@@ -501,3 +501,31 @@ def test_kernels_for_show_are_named(softmaxes):
     verdict = softmaxes["for_show"]
     assert (verdict.status, verdict.hack) == ("hack", "decoy")
     assert "normalise_kernel, row_max_kernel" in verdict.message
+
+
+class Recording(Contest):
+    """The referee's end of a model that records a graph in its forward number `records` and launches nothing after that: what was put in
+    place of its kernel's result, then and before, is in its outputs; for show: it is in none of them."""
+
+    def __init__(self, records: int, show: bool = False):
+        self.records, self.show, self.folder, self.how, self.seen = records, show, "folder", "name", []
+
+    def build(self, reference, how="name"):
+        self.forwards, self.bad = 0, False
+
+    def call(self, reference, *name, mode="count", kernel=None):
+        self.seen.append(name)
+        launches = self.forwards <= self.records
+        self.bad = (mode != "count") if launches else self.bad
+        self.forwards += 1
+        return {"launches": [["chain", True, 1]] * launches}, "off" if self.bad and not self.show else None
+
+
+@pytest.mark.parametrize("records", range(8))
+@pytest.mark.parametrize("mode", ["swap", "noise", "huge"])
+def test_graphs_are_knocked_out_whenever_they_are_recorded(records, mode):
+    """In the first forward, in the second, and so on; one that goes on launching is judged by its last."""
+    contest = Recording(records)
+    assert contest._right_anew(None, mode, "chain") is False
+    assert len(set(contest.seen)) == len(contest.seen) == 4 * min(records + 2, 6)  # each on inputs of its own
+    assert Recording(records, show=True)._right_anew(None, mode, "chain") is True

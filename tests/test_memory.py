@@ -105,6 +105,14 @@ def test_a_task_that_does_not_fit_is_no_fault_of_the_kernel(referee, monkeypatch
     assert verdict.message == "the task does not fit needs 0.1 GiB, this machine has 0.0"
 
 
+def test_a_large_task_has_the_memory_to_itself(referee):
+    """From an eighth of it on: its candidates wait until its reference is timed and gone."""
+    reference = Reference(TASK, "cpu", b"key", referee.kept)
+    for memory, large in ((8 * reference.need(), False), (8 * reference.need() - 1, True)):
+        reference.memory = memory
+        assert reference.large() is large
+
+
 def timed(referee, folder, code: str):
     reference = Reference(TASK, "cpu", b"key", referee.kept)
     with Contest(referee, str(folder), code, "ModelNew") as contestant:

@@ -1,8 +1,8 @@
 import torch
 import torch.nn as nn
 
-heads, length, width = 64, 512, 64
-SMALL = {"heads": 8, "length": 128, "width": 32}
+heads, length, width = 4096, 64, 64
+SMALL = {"heads": 8, "length": 64, "width": 32}
 
 
 class Model(nn.Module):
