@@ -18,9 +18,7 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
-from transformers import AttentionInterface
 
-NAME = "drkernel_paged"  # config._attn_implementation while engine.py runs a model's layers
 FLASH_ATTN = importlib.util.find_spec("flash_attn") is not None
 HALF = (torch.bfloat16, torch.float16)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -194,7 +192,7 @@ def write(k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, slots: Tensor)
         v_pages.view(-1, K, D)[slots.long()] = v
 
 
-# --------------------------------------------------------------------------------------- inside a transformers model
+# ------------------------------------------------------------------------------------------------------ inside a model
 
 
 @dataclass
@@ -218,26 +216,18 @@ current: Step | None = None
 
 @torch.library.custom_op("drkernel::attend", mutates_args=("k_pages", "v_pages"))
 def attend(q: Tensor, k: Tensor, v: Tensor, k_pages: Tensor, v_pages: Tensor, scale: float) -> Tensor:
-    """q (1, H, T, D), k, v (1, K, T, D) of the `current` step -> (1, T, H, D); one opaque step for torch.compile."""
+    """q (T, H, D), k, v (T, K, D) of the `current` step -> (T, H, D); one opaque step for torch.compile."""
     step = current
-    q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))  # (T, heads, D)
     q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
     write(k, v, k_pages, v_pages, step.slots)
     if step.table is not None:
-        return decode(q, k_pages, v_pages, step.table, step.lengths, scale)[None]
+        return decode(q, k_pages, v_pages, step.table, step.lengths, scale)
     if step.history is not None:
         k, v = (x.view(-1, *x.shape[2:])[step.history] for x in (k_pages, v_pages))
     q, k, v = (x.contiguous() for x in (q, k, v))
-    return prefill(q, k, v, step.cu_q, step.cu_k, step.longest_q, step.longest_k, scale)[None]
+    return prefill(q, k, v, step.cu_q, step.cu_k, step.longest_q, step.longest_k, scale)
 
 
 @attend.register_fake
 def _(q, k, v, k_pages, v_pages, scale):
-    return q.new_empty(1, q.shape[2], q.shape[1], q.shape[3])
-
-
-def _interface(module, query, key, value, attention_mask, scaling, k_pages, v_pages, **_):
-    return attend(query, key, value, k_pages, v_pages, scaling), None
-
-
-AttentionInterface.register(NAME, _interface)
+    return q.new_empty(q.shape)

@@ -191,17 +191,29 @@ class Rollout:
         )
 
     def gaps(self) -> None:
-        """Where the profiler sees the GPU idle, from a prefill to the end of some windows."""
+        """Where the profiler sees the GPU idle, from a prefill to the end of some windows; and what a window's steps consist of."""
         if self.device != "cuda":
             return
-        requests = [Request(self.ids(i), min(self.new, 6 * WINDOW)) for i in range(self.sequences)]
         kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+
+        def requests(windows: int) -> list[Request]:
+            return [Request(self.ids(i), min(self.new, windows * WINDOW)) for i in range(self.sequences)]
+
         with self.open() as engine:
-            engine.generate([Request(self.ids(i), min(self.new, WINDOW)) for i in range(self.sequences)], 0)  # captures
+            engine.generate(requests(1), 0)  # captures
             with torch.profiler.profile(activities=kinds) as profile:
-                engine.generate(requests, 0)
+                engine.generate(requests(6), 0)
                 wait(self.device)
-        print_gaps(on_gpu(trace_of(profile)))
+            print_gaps(on_gpu(trace_of(profile)))
+            for request in requests(2):
+                engine.submit(request)
+            engine._admit()
+            engine._grow()
+            wait(self.device)
+            with torch.profiler.profile(activities=kinds) as profile:
+                engine._settle(engine._launch())
+                wait(self.device)
+        print_kernels(on_gpu(trace_of(profile)), WINDOW)
 
     def three_turns(self) -> None:
         """Prompts x samples through rollout(), with a gym that answers at once."""
@@ -343,3 +355,16 @@ def print_gaps(busy: list[tuple[float, float, str]], least: float = 10.0) -> Non
     )
     for gap, before, after in sorted(gaps, reverse=True)[:8]:
         print(f"  {gap:8.0f} us  after {before[:50]}  before {after[:50]}")
+
+
+def print_kernels(busy: list[tuple[float, float, str]], steps: int, n: int = 24) -> None:
+    """What takes the time of `steps` decode steps; busy: as for print_gaps. Names with the same beginning count together."""
+    spent: dict[str, list[float]] = {}
+    for start, end, name in busy:
+        spent.setdefault(name[:80], []).append(end - start)
+    whole, count = (sum(map(of, spent.values())) / steps for of in (sum, len))
+    print(f"a decode step: {count:.0f} kernels and copies, {whole / 1e3:.3f} ms")
+    for name, times in sorted(spent.items(), key=lambda item: -sum(item[1]))[:n]:
+        print(
+            f"  {sum(times) / steps / whole:6.1%}  {len(times) / steps:7.1f} x {sum(times) / len(times):7.1f} us  {name}"
+        )

@@ -5,8 +5,9 @@ decode step, sampling and stopping included, is one CUDA graph, and the host loo
 next ones run. Keys and values lie in pages: those of a prompt are computed once for all its samples, those of a trajectory's earlier
 turns are kept while there is room. Where the pages run out, a sequence is put back and computed again later.
 
-The weights are the model's, read in place; on a GPU its layers are compiled, one graph for all of them. Log-probs are those of the
-policy at the sampling temperature before top-p, in fp32. On the CPU the same code runs without graphs, for the tests.
+The weights are the model's, read in place (those of maps with the same input are laid side by side); on a GPU its layers are compiled,
+one graph for all of them. Log-probs are those of the policy at the sampling temperature before top-p, in fp32. On the CPU the same
+code runs without graphs, for the tests.
 
 Shapes: S slots (sequences at a time), B of them in a step, L layers, N pages of P tokens, M pages per sequence, V vocabulary.
 Not covered: sliding windows, encoder-decoders, several GPUs per model; `supports` says what is.
@@ -19,9 +20,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedModel
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import attention
 from attention import Step
@@ -63,11 +66,45 @@ def supports(model: PreTrainedModel) -> bool:
     return known and full and config.rope_parameters["rope_type"] in ("default", "linear", "llama3", "yarn")
 
 
-def _layer(layer, hidden, cos, sin, k_pages, v_pages):
-    out = layer(
-        hidden, attention_mask=None, position_embeddings=(cos, sin), use_cache=False, k_pages=k_pages, v_pages=v_pages
-    )
-    return out[0] if isinstance(out, tuple) else out
+def joined(*maps: torch.nn.Linear) -> tuple[Tensor, Tensor | None]:
+    """Weight and bias of one linear map that has the outputs of all these, which have the same input: one product instead of several.
+    Nothing is held twice: their parameters become parts of it."""
+    weight = _joined([m.weight for m in maps])
+    return weight, None if maps[0].bias is None else _joined([m.bias for m in maps])
+
+
+def _joined(parts: list[torch.nn.Parameter]) -> Tensor:
+    sizes, first = [len(p) for p in parts], parts[0].detach()
+    there = [first.data_ptr() + first[:1].nbytes * n for n in itertools.accumulate(sizes, initial=0)]
+    memory = first.untyped_storage().data_ptr()
+    if all(p.data_ptr() == at and p.untyped_storage().data_ptr() == memory for p, at in zip(parts, there)):
+        return first.as_strided((sum(sizes), *first.shape[1:]), first.stride())
+    whole = torch.cat([p.detach() for p in parts])
+    for p, part in zip(parts, whole.split(sizes), strict=True):
+        p.data = part
+    return whole
+
+
+def _layer(layer, qkv, gate_up, hidden, cos, sin, k_pages, v_pages):
+    """A layer of the models that `supports` knows, hidden (T, d) -> (T, d); qkv, gate_up: see `joined`."""
+    attn, mlp = layer.self_attn, layer.mlp
+    heads = F.linear(layer.input_layernorm(hidden), *qkv).unflatten(-1, (-1, attn.head_dim))  # (T, H + 2 K, D)
+    kv = k_pages.shape[-2]
+    q, k, v = heads.split([heads.shape[1] - 2 * kv, kv, kv], 1)
+    if hasattr(attn, "q_norm"):
+        q, k = attn.q_norm(q), attn.k_norm(k)
+    q, k = apply_rotary_pos_emb(q, k, cos, sin)
+    hidden = hidden + attn.o_proj(attention.attend(q, k, v, k_pages, v_pages, attn.scaling).flatten(1))
+    gate, up = F.linear(layer.post_attention_layernorm(hidden), *gate_up).chunk(2, -1)
+    return hidden + mlp.down_proj(mlp.act_fn(gate) * up)
+
+
+def _choose(logits: Tensor, temperature: Tensor, noise: Tensor, race: Tensor, least: Tensor | None):
+    """race (B, V): Exp(1); least (B, 1): the smallest probability that can come. Tokens (B,), their log-probs (B,)."""
+    logp = (logits.float() / temperature).log_softmax(-1)
+    score = logp if least is None else logp.masked_fill(logp.exp() < least, float("-inf"))
+    token = (score - noise * race.clamp_min(1e-30).log()).argmax(-1)  # -log Exp(1) is Gumbel(0, 1)
+    return token, logp.gather(1, token[:, None])[:, 0]
 
 
 @functools.cache
@@ -75,25 +112,28 @@ def _compiled_layer():
     return torch.compile(_layer, fullgraph=True)
 
 
-def sample(logits: Tensor, temperature: Tensor, noise: Tensor, top_p: float, generator) -> tuple[Tensor, Tensor]:
+@functools.cache
+def _compiled_choose():
+    return torch.compile(_choose, fullgraph=True)
+
+
+def sample(logits: Tensor, temperature: Tensor, noise: Tensor, top_p: float, generator, choose=_choose):
     """(B, V) -> tokens (B,) and their log-probs under softmax(logits / temperature), before top-p, (B,) fp32.
 
     token = argmax(log p + noise * g), g ~ Gumbel(0, 1): a draw from p for noise 1, greedy for 0. Top-p keeps the most probable tokens up
     to the one with which their sum reaches top_p; the least probability that is kept is found by bisection, several times faster than a sort.
     """
-    logp = (logits.float() / temperature).log_softmax(-1)
-    score = logp
+    least = None
     if top_p < 1:
-        p = logp.exp()
+        p = (logits.float() / temperature).softmax(-1)
         low, high = torch.zeros_like(p[:, :1]), p.amax(-1, keepdim=True)  # those of `low` or more sum up to top_p
         for _ in range(32):
             middle = (low + high) / 2
             enough = torch.where(p >= middle, p, 0).sum(-1, keepdim=True) >= top_p
             low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
-        score = logp.masked_fill(p < low, float("-inf"))
-    gumbel = -torch.empty_like(logp).exponential_(generator=generator).clamp_min(1e-30).log()
-    token = (score + noise * gumbel).argmax(-1)
-    return token, logp.gather(1, token[:, None])[:, 0]
+        least = low * (1 - 1e-6)  # `choose` may round otherwise
+    race = torch.empty(logits.shape, device=logits.device).exponential_(generator=generator)
+    return choose(logits, temperature, noise, race, least)
 
 
 class Engine:
@@ -119,7 +159,12 @@ class Engine:
     ):
         config, self.device, self.cuda = model.config, model.device, model.device.type == "cuda"
         self.model, self.page, self.context, self.top_p = model, page, context, top_p
-        self.layer = _compiled_layer() if compiled or (compiled is None and self.cuda) else _layer
+        compiled = self.cuda if compiled is None else compiled
+        self.layer, self.choose = (_compiled_layer(), _compiled_choose()) if compiled else (_layer, _choose)
+        maps = [(layer.self_attn, layer.mlp) for layer in model.base_model.layers]
+        self.maps = [
+            (joined(a.q_proj, a.k_proj, a.v_proj), joined(mlp.gate_proj, mlp.up_proj)) for a, mlp in maps
+        ]  # of each layer
         self.per_sequence = -(-context // page) + 1  # M
         shape = page, config.num_key_value_heads, head_size(config)
         if pages is None:
@@ -158,11 +203,9 @@ class Engine:
         return int(min(share * free, free - work)) // one
 
     def __enter__(self) -> "Engine":
-        self.own, self.model.config._attn_implementation = self.model.config._attn_implementation, attention.NAME
         return self
 
     def __exit__(self, *_):
-        self.model.config._attn_implementation = self.own
         self.graphs, self.k, self.v, attention.current = {}, None, None, None
         if self.cuda:
             torch.cuda.empty_cache()  # other processes judge on this GPU
@@ -173,11 +216,11 @@ class Engine:
     def _forward(self, ids: Tensor, positions: Tensor, step: Step) -> Tensor:
         """ids, positions (T,) -> last hidden states (T, d), with keys and values written where `step` says."""
         base, attention.current = self.model.base_model, step
-        hidden = base.embed_tokens(ids[None])
-        cos, sin = base.rotary_emb(hidden, positions[None])
-        for i in range(len(base.layers)):
-            hidden = self.layer(base.layers[i], hidden, cos, sin, self.k[i], self.v[i])
-        return base.norm(hidden)[0]
+        hidden = base.embed_tokens(ids)
+        cos, sin = (x[0] for x in base.rotary_emb(hidden, positions[None]))
+        for layer, maps, k, v in zip(base.layers, self.maps, self.k, self.v, strict=True):
+            hidden = self.layer(layer, *maps, hidden, cos, sin, k, v)
+        return base.norm(hidden)
 
     @torch.no_grad()
     def _decode(self, B: int) -> None:
@@ -189,7 +232,7 @@ class Engine:
         lengths = torch.where(active, length + 1, 0)
         hidden = self._forward(token, length, Step(slots, table=table, lengths=lengths))
         logits = self.model.get_output_embeddings()(hidden)  # (B, V)
-        new, logp = sample(logits, self.temperature, self.noise, self.top_p, self.generator)
+        new, logp = sample(logits, self.temperature, self.noise, self.top_p, self.generator, self.choose)
         new = torch.where(active, new.int(), -1)
         self.tokens[:, :B].index_copy_(0, self.step, new[None])
         self.logps[:, :B].index_copy_(0, self.step, logp[None])

@@ -72,13 +72,16 @@ def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
         policy.reshard()  # a root that is still gathered would show its copy in half precision
     if any(p.untyped_storage().nbytes() == 0 for p in sampler.parameters()):
         torch.cuda.empty_cache()
-    target = dict(sampler.named_parameters())
+    target, sizes = dict(sampler.named_parameters()), {}
+    for p in target.values():  # several may be parts of one memory (engine.joined)
+        memory, end = p.untyped_storage()._cdata, (p.storage_offset() + p.numel()) * p.itemsize
+        sizes[memory] = max(end, sizes.get(memory, 0))
     source = dict(policy.named_parameters())
     assert target.keys() == source.keys(), f"other parameters: {sorted(target.keys() ^ source.keys())[:4]}"
     for name, parameter in source.items():
         storage = target[name].untyped_storage()
         if storage.nbytes() == 0:
-            storage.resize_(target[name].nbytes)
+            storage.resize_(sizes[storage._cdata])
         target[name].copy_(full(parameter.detach().to(target[name].dtype)))
 
 

@@ -221,7 +221,7 @@ class Reference:
                 given = list(self.names["get_inputs"]())
                 sizes[1] = nbytes(given)
                 unrolled = any(isinstance(m, torch.nn.RNNBase) for m in model.modules())  # there: minutes
-                if 16 * sum(sizes) > self.memory and not unrolled:
+                if 64 * sum(sizes) > self.memory and not unrolled:  # it may be large, with its outputs
                     flatten(model(*given), outputs := [])
                     sizes[2] = nbytes(outputs)
         except Exception:  # noqa: BLE001 the task's own code: some of it needs values, which shows when it has them

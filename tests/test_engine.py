@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config, Qwen3ForCausalLM
 
 import engine
 from engine import Engine, Request
@@ -74,6 +74,68 @@ def test_greedy_answers_are_those_of_hugging_face_generate(model):
     assert any(r.new[-1] in STOPS for r in requests) and any(STOPS.isdisjoint(r.new) for r in requests)
     assert engine.counts["sampled"] == sum(len(r.new) for r in requests)
     assert model.config._attn_implementation == "sdpa"
+
+
+FAMILIES = {
+    "llama, biases everywhere": (LlamaConfig, {"attention_bias": True, "mlp_bias": True}),
+    "qwen2, biases of q, k and v": (Qwen2Config, {}),
+    "qwen3": (Qwen3Config, {}),
+    "yarn, whose rotations are scaled": (
+        Qwen3Config,
+        {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4, "original_max_position_embeddings": 64}},
+    ),
+}  # fmt: skip
+
+
+def of_family(name):
+    config, special = FAMILIES[name]
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 40}
+    sizes |= {
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "initializer_range": 0.4,
+        "tie_word_embeddings": False,
+    }
+    torch.manual_seed(2)
+    model = AutoModelForCausalLM.from_config(config(**sizes, **special), attn_implementation="sdpa").eval()
+    for p in model.parameters():  # biases begin as zeros, norms as ones
+        torch.nn.init.normal_(p, 0.0 if p.dim() > 1 else 1.0, 0.4)
+    return model
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_layers_of_every_family_are_hugging_face_s(family):
+    """Before and after the weights change in place, which are laid side by side once."""
+    model = of_family(family)
+    assert engine.supports(model)
+    prompts, limits, places = [prompt(n) for n in (1, 17, 30)], [20, 20, 20], []
+    for _ in range(2):
+        requests = [Request(p, limit) for p, limit in zip(prompts, limits)]
+        run(model, requests, temperature=0.0)
+        for r, (ids, logp) in zip(requests, plain(model, prompts, limits), strict=True):
+            assert r.new == ids
+            torch.testing.assert_close(torch.tensor(r.logp), torch.tensor(logp), atol=1e-4, rtol=0)
+        assert len({token for r in requests for token in r.new}) > 3
+        places.append([p.data_ptr() for p in model.parameters()])
+        with torch.no_grad():
+            for p in model.parameters():
+                p.mul_(0.9).add_(0.01)
+    assert places[0] == places[1]
+    a = model.base_model.layers[0].self_attn
+    assert a.v_proj.weight.data_ptr() == a.q_proj.weight.data_ptr() + a.q_proj.weight.nbytes + a.k_proj.weight.nbytes
+
+
+def test_maps_are_joined_in_place_where_they_lie_side_by_side():
+    a, b = torch.nn.Linear(3, 2), torch.nn.Linear(3, 4)
+    x, before = torch.randn(5, 3), [[*map(torch.clone, m.parameters())] for m in (a, b)]
+    weight, bias = engine.joined(a, b)
+    expected = torch.cat([a(x), b(x)], 1)
+    torch.testing.assert_close(torch.nn.functional.linear(x, weight, bias), expected)
+    assert [[*map(torch.equal, m.parameters(), old)] for m, old in zip((a, b), before)] == [[True, True]] * 2
+    assert engine.joined(a, b)[0].data_ptr() == weight.data_ptr() == a.weight.data_ptr()
+    other = engine.joined(b, a)  # in another order they lie elsewhere
+    assert other[0].data_ptr() != weight.data_ptr() and torch.equal(other[0], torch.cat([b.weight, a.weight]))
+    assert engine.joined(a)[0].shape == (2, 3)
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.7, 0.8)])

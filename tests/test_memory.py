@@ -113,6 +113,14 @@ def test_a_large_task_has_the_memory_to_itself(referee):
         assert reference.large() is large
 
 
+def test_whether_a_task_is_large_is_known_before_it_runs(referee):
+    """Outputs of 16 MiB counted, and not the input alone: 2 x 32 MiB and 64 for what a process takes, of 8 x 100 MiB."""
+    task = Task("large", LARGE.replace("ROWS", str(1 << 12)))
+    reference = Reference(task, "cpu", b"key", referee.kept, memory=800 << 20)
+    assert reference.sizes == [0, 16 << 20, 16 << 20] and reference.need() == 128 << 20 and reference.large()
+    assert Reference(task, "cpu", b"key", referee.kept, memory=2 << 30).sizes == [0, 16 << 20, 0]
+
+
 def timed(referee, folder, code: str):
     reference = Reference(TASK, "cpu", b"key", referee.kept)
     with Contest(referee, str(folder), code, "ModelNew") as contestant:

@@ -14,6 +14,7 @@ from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, se
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import weights
+from engine import joined
 from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
 
 HOW = {"lr": 1e-2, "betas": (0.9, 0.999), "weight_decay": 0.1}
@@ -70,9 +71,12 @@ def test_moments_share_no_page():
         memory += 1  # it is all there
 
 
-def test_the_copy_is_dropped_and_written_anew():
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_the_copy_is_dropped_and_written_anew(side_by_side):
     policy = small()
     sampler = rollout_copy(policy, torch.bfloat16)
+    for layer in sampler.model.layers if side_by_side else ():
+        joined(layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj)
     assert sampler.model.rotary_emb.inv_freq.dtype == torch.float32  # angles stay exact
     assert not any(p.requires_grad for p in sampler.parameters()) and policy.lm_head.weight.requires_grad
     with torch.no_grad():
