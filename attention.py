@@ -29,18 +29,18 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 @triton.jit
 def split_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, part_ptr, lse_ptr, scale, q_sequence, q_head, page_stride, table_stride,
+    q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, part_ptr, lse_ptr, out_ptr, scale, q_sequence, q_head, page_stride, table_stride,
     KV_HEADS: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr,
     SPLITS: tl.constexpr, LEAST: tl.constexpr,
 ):  # fmt: skip
     """Softmax over one of SPLITS ranges of a sequence's keys, for the GROUP query heads of one key-value head: (ROWS, D).
-    Ranges are whole blocks, LEAST keys or more; programs beyond the last range leave at once."""
+    Ranges are whole blocks, LEAST keys or more; programs beyond the last range leave at once. Where there is one range, it is the result."""
     b, h, s = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     length = tl.load(length_ptr + b)
     ranges = tl.maximum(tl.minimum(SPLITS, (length + LEAST - 1) // LEAST), 1)
     size = ((length + ranges * BLOCK - 1) // (ranges * BLOCK)) * BLOCK
     start = s * size
-    if start >= length:
+    if (SPLITS > 1) & (start >= length):
         return
     end = tl.minimum(start + size, length)
     rows, d, n = tl.arange(0, ROWS), tl.arange(0, D), tl.arange(0, BLOCK)
@@ -64,6 +64,12 @@ def split_kernel(
         total = total * shrink + tl.sum(p, 1)
         best = top
     place = (b * KV_HEADS * GROUP + head) * SPLITS + s
+    if SPLITS == 1:
+        out = out / tl.maximum(total, 1e-30)[:, None]
+        tl.store(
+            out_ptr + place[:, None] * D + d[None, :], out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < GROUP
+        )
+        return
     tl.store(part_ptr + place[:, None] * D + d[None, :], out / total[:, None], mask=rows[:, None] < GROUP)
     tl.store(lse_ptr + place, best + tl.log2(total), mask=rows < GROUP)
 
@@ -109,7 +115,7 @@ def write_kernel(
     tl.store(v_pages_ptr + place, tl.load(v_ptr + t * v_token + h * v_head + d))
 
 
-def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 2048, stages: int = 3):
+def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 1024, stages: int = 3):
     """Attention of one query per sequence to its first lengths[b] keys, (B, H, D). Reads nothing back to the host: the number of splits
     depends on B, K and `programs` (about how many shall run) alone.
 
@@ -125,10 +131,11 @@ def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs:
     rows = max(16, triton.next_power_of_2(H // K))
     shape = {"D": D, "BLOCK": block, "SPLITS": splits, "LEAST": 2 * block}
     split_kernel[(B, K, splits)](
-        q, k_pages, v_pages, table, lengths, part, lse, scale, q.stride(0), q.stride(1), k_pages.stride(0), table.stride(0),
+        q, k_pages, v_pages, table, lengths, part, lse, out, scale, q.stride(0), q.stride(1), k_pages.stride(0), table.stride(0),
         KV_HEADS=K, GROUP=H // K, ROWS=rows, PAGE=P, **shape, num_warps=4, num_stages=stages,
     )  # fmt: skip
-    merge_kernel[(B, H)](part, lse, lengths, out, HEADS=H, **shape, num_warps=2)
+    if splits > 1:
+        merge_kernel[(B, H)](part, lse, lengths, out, HEADS=H, **shape, num_warps=2)
     return out
 
 

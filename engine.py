@@ -85,9 +85,10 @@ def _joined(parts: list[torch.nn.Parameter]) -> Tensor:
     return whole
 
 
-def _layer(layer, qkv, gate_up, hidden, cos, sin, k_pages, v_pages):
-    """A layer of the models that `supports` knows, hidden (T, d) -> (T, d); qkv, gate_up: see `joined`."""
-    attn, mlp = layer.self_attn, layer.mlp
+def _layer(layer, qkv, gate_up, hidden, late, cos, sin, k_pages, v_pages):
+    """A layer of the models that `supports` knows; qkv, gate_up: see `joined`. hidden (T, d), and what is still to be added to it, to the
+    same: a sum with the norm after it is one kernel."""
+    attn, mlp, hidden = layer.self_attn, layer.mlp, hidden + late
     heads = F.linear(layer.input_layernorm(hidden), *qkv).unflatten(-1, (-1, attn.head_dim))  # (T, H + 2 K, D)
     kv = k_pages.shape[-2]
     q, k, v = heads.split([heads.shape[1] - 2 * kv, kv, kv], 1)
@@ -96,7 +97,7 @@ def _layer(layer, qkv, gate_up, hidden, cos, sin, k_pages, v_pages):
     q, k = apply_rotary_pos_emb(q, k, cos, sin)
     hidden = hidden + attn.o_proj(attention.attend(q, k, v, k_pages, v_pages, attn.scaling).flatten(1))
     gate, up = F.linear(layer.post_attention_layernorm(hidden), *gate_up).chunk(2, -1)
-    return hidden + mlp.down_proj(mlp.act_fn(gate) * up)
+    return hidden, mlp.down_proj(mlp.act_fn(gate) * up)
 
 
 def _choose(logits: Tensor, temperature: Tensor, noise: Tensor, race: Tensor, least: Tensor | None):
@@ -109,7 +110,8 @@ def _choose(logits: Tensor, temperature: Tensor, noise: Tensor, race: Tensor, le
 
 @functools.cache
 def _compiled_layer():
-    return torch.compile(_layer, fullgraph=True)
+    # without its patterns, which make one product of a product and a sum, whose other term is copied first
+    return torch.compile(_layer, fullgraph=True, options={"pattern_matcher": False})
 
 
 @functools.cache
@@ -218,9 +220,10 @@ class Engine:
         base, attention.current = self.model.base_model, step
         hidden = base.embed_tokens(ids)
         cos, sin = (x[0] for x in base.rotary_emb(hidden, positions[None]))
+        late = torch.zeros_like(hidden)
         for layer, maps, k, v in zip(base.layers, self.maps, self.k, self.v, strict=True):
-            hidden = self.layer(layer, *maps, hidden, cos, sin, k, v)
-        return base.norm(hidden)
+            hidden, late = self.layer(layer, *maps, hidden, late, cos, sin, k, v)
+        return base.norm(hidden + late)
 
     @torch.no_grad()
     def _decode(self, B: int) -> None:

@@ -76,6 +76,11 @@ def _free(value: torch.Tensor, symmetric: bool) -> bool:
     return not any(one(value.float().square().sum(axis)) for axis in wide)  # a rotation's rows are unit vectors
 
 
+def _all_alike(value: torch.Tensor) -> bool:
+    first = value[(0,) * value.dim()]
+    return all(bool((part == first).all()) for _, (part,) in pieces(value))
+
+
 def move(value, how: str | None, constants: set[int]):
     """Nested values, the floats among them moved in place by MOVES[the first word of `how`]; constants: where memory begins that stays as it
     is. "flags": also what is the same everywhere (zeros, ones, full lengths), and numbers of Python's."""
@@ -92,7 +97,7 @@ def move(value, how: str | None, constants: set[int]):
     value = value.clone() if places([value]) & constants else value  # else it would be changed
     if value.is_complex() and how:
         return torch.view_as_complex(move(torch.view_as_real(value.resolve_conj()).clone(), how, constants))
-    if "flags" in words and value.numel() > 1 and bool((value == value.flatten()[0]).all()):
+    if "flags" in words and value.numel() > 1 and _all_alike(value):
         return _constant_moved(value, words)
     return _moved(value, words) if how and value.is_floating_point() else value
 

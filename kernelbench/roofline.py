@@ -39,9 +39,11 @@ def peaks(device: str, simulated: str, precision: str) -> tuple[float, float]:
     if device == "cpu":
         gpu = DEVICES[simulated]
         return gpu.bytes_per_s, gpu.flops_per_s if precision == "fp32" else gpu.dot_flops_per_s
-    bytes_per_s, flops_per_s = _copying(), _multiplying(PRECISIONS[precision] or torch.float32)
-    torch.cuda.empty_cache()
-    return bytes_per_s, flops_per_s
+    found = []
+    for measure in (_copying, lambda: _multiplying(PRECISIONS[precision] or torch.float32)):
+        found.append(measure())
+        torch.cuda.empty_cache()  # before a workspace comes to lie in it, for good
+    return tuple(found)
 
 
 def _copying() -> float:

@@ -97,11 +97,14 @@ def test_kernels_equal_brute_force_on_a_gpu():
     check_write("cuda")
 
 
-def test_the_decode_kernel_compiles_for_an_h200():
+@pytest.mark.parametrize("splits", [1, 4])
+def test_the_decode_kernel_compiles_for_an_h200(splits):
     """Without a GPU: keys and values arrive by asynchronous copies of 16 bytes, the products run on the tensor cores, and five
     programs have room on a multiprocessor."""
-    shape = {"KV_HEADS": 8, "GROUP": 5, "ROWS": 16, "D": 128, "PAGE": 64, "BLOCK": 64, "SPLITS": 4, "LEAST": 128}
-    types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr"), "*bf16") | dict.fromkeys(("table_ptr", "length_ptr"), "*i32")
+    shape = {"KV_HEADS": 8, "GROUP": 5, "ROWS": 16, "D": 128, "PAGE": 64, "BLOCK": 64, "SPLITS": splits, "LEAST": 128}
+    types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "out_ptr"), "*bf16") | dict.fromkeys(
+        ("table_ptr", "length_ptr"), "*i32"
+    )
     types |= dict.fromkeys(("part_ptr", "lse_ptr"), "*fp32") | {"scale": "fp32", "table_stride": "i32"}
     names = attention.split_kernel.arg_names
     signature = {name: types.get(name, "constexpr" if name in shape else "i32") for name in names}

@@ -7,6 +7,7 @@ import pytest
 
 import mfu
 import processes
+from feedback import feedback
 
 
 def event(cat, name, ts, dur):
@@ -55,3 +56,10 @@ def test_a_whole_step_updates_and_refreshes(capsys):
     lines = re.findall(r"step (\d): (\d+) rows, \|g\| ([\d.e-]+)", capsys.readouterr().out)
     assert [line[0] for line in lines] == ["1", "2"]
     assert all(int(rows) > 0 and float(norm) > 0 for _, rows, norm in lines)
+
+
+def test_dice_say_all_that_a_model_is_told():
+    dice = mfu.Dice(0)
+    texts = [feedback(dice.roll(), 1000, len) for _ in range(20)]
+    assert {text.split()[0] for text in texts} == {"Correct.", "The"}
+    assert any(re.search(r"take 1 ms, PyTorch 1\.\d+ ms: speed-up 1\.\d\d", text) for text in texts)
