@@ -115,7 +115,7 @@ def write_kernel(
     tl.store(v_pages_ptr + place, tl.load(v_ptr + t * v_token + h * v_head + d))
 
 
-def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 1024, stages: int = 3):
+def paged_attention(q, k_pages, v_pages, table, lengths, scale: float, programs: int = 512, stages: int = 3):
     """Attention of one query per sequence to its first lengths[b] keys, (B, H, D). Reads nothing back to the host: the number of splits
     depends on B, K and `programs` (about how many shall run) alone.
 
