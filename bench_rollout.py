@@ -17,7 +17,7 @@ import rewards
 from engine import PREFILL, WINDOW, Engine, Request, supports
 from kernelbench import Task
 from kernelbench.judge import Verdict
-from mfu import between, on_gpu, trace_of
+from mfu import between, kernels, on_gpu, trace_of
 from model import load_policy, token_logprobs
 from packed import head_size
 from rollout import rollout
@@ -213,7 +213,7 @@ class Rollout:
             with torch.profiler.profile(activities=kinds) as profile:
                 engine._settle(engine._launch())
                 wait(self.device)
-        print_kernels(on_gpu(trace_of(profile)), WINDOW)
+        print("\n".join(kernels(on_gpu(trace_of(profile)), WINDOW, "decode step")))
 
     def three_turns(self) -> None:
         """Prompts x samples through rollout(), with a gym that answers at once."""
@@ -355,16 +355,3 @@ def print_gaps(busy: list[tuple[float, float, str]], least: float = 10.0) -> Non
     )
     for gap, before, after in sorted(gaps, reverse=True)[:8]:
         print(f"  {gap:8.0f} us  after {before[:50]}  before {after[:50]}")
-
-
-def print_kernels(busy: list[tuple[float, float, str]], steps: int, n: int = 24) -> None:
-    """What takes the time of `steps` decode steps; busy: as for print_gaps. Names with the same beginning count together."""
-    spent: dict[str, list[float]] = {}
-    for start, end, name in busy:
-        spent.setdefault(name[:80], []).append(end - start)
-    whole, count = (sum(map(of, spent.values())) / steps for of in (sum, len))
-    print(f"a decode step: {count:.0f} kernels and copies, {whole / 1e3:.3f} ms")
-    for name, times in sorted(spent.items(), key=lambda item: -sum(item[1]))[:n]:
-        print(
-            f"  {sum(times) / steps / whole:6.1%}  {len(times) / steps:7.1f} x {sum(times) / len(times):7.1f} us  {name}"
-        )

@@ -87,6 +87,19 @@ def idle_gaps(events: Sequence[dict], n: int = 3) -> tuple[float, list[Gap]]:
     return sum(length for length, *_ in found) / span, gaps
 
 
+def kernels(busy: Sequence[tuple[float, float, str]], times: int, what: str, n: int = 24) -> list[str]:
+    """What takes the GPU's time, in words: `busy` (see on_gpu) is of `times` equal parts, each a `what`. Names that begin alike count together."""
+    spent: dict[str, list[float]] = {}
+    for start, end, name in busy:
+        spent.setdefault(name[:80], []).append(end - start)
+    whole, count = (sum(map(of, spent.values())) / times for of in (sum, len))
+    rows = sorted(spent.items(), key=lambda item: -sum(item[1]))[:n]
+    return [f"a {what}: {count:.0f} kernels and copies, {whole / 1e3:.3f} ms"] + [
+        f"  {sum(took) / times / whole:6.1%}  {len(took) / times:7.1f} x {sum(took) / len(took):7.1f} us  {name}"
+        for name, took in rows
+    ]
+
+
 def some_rows(row: int, tokens: int, ragged: bool, rng: random.Random) -> list[int]:
     """Lengths that fill `tokens`: all `row`, or from a quarter of it up to it."""
     lengths, room = [], tokens
@@ -166,10 +179,12 @@ class Train:
         say(f"graphs compiled meanwhile: {graph_count() - graphs}")
         if cuda:
             say(plan.check_peak(fits))
-            share, gaps = self.traced(micro_batch)
+            events = self.traced(micro_batch)
+            share, gaps = idle_gaps(events)
             say(f"idle share {share:.1%} of two micro-batches; the longest gaps:")
             for gap in gaps:
                 say(f"  {gap.ms:8.3f} ms between {gap.after[:48]} and {gap.before[:48]}, CPU in {gap.cpu[:60]}")
+            say("\n".join(kernels(on_gpu(events), 2, "micro-batch")))
         if self.update:
             first, second = timed(optimizer.step), timed(optimizer.step)
             optimizer.zero_grad(set_to_none=True)
@@ -193,11 +208,11 @@ class Train:
         say(plan.estimate(shape, setup).table())
         return or_sentence(lambda: plan.fit(shape, setup))
 
-    def traced(self, micro_batch) -> tuple[float, list[Gap]]:
+    def traced(self, micro_batch) -> list[dict]:
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
             micro_batch(), micro_batch()
             torch.cuda.synchronize()
-        return idle_gaps(trace_of(prof))
+        return trace_of(prof)
 
 
 class Dice:

@@ -8,7 +8,7 @@ from test_attention import brute, paged
 from test_engine import qwen
 
 import bench_rollout
-from bench_rollout import Rollout, print_gaps, print_kernels, with_kvcache
+from bench_rollout import Rollout, print_gaps, with_kvcache
 
 
 @pytest.fixture
@@ -37,13 +37,6 @@ def test_gaps_are_where_nothing_runs(capsys):
     assert "idle: 0.06 of 0.20 ms (27.5%) in 2 gaps of 10 us or more" in out
     gaps = re.findall(r"(\d+) us  after (\w)\s+before (\w)", out)
     assert gaps == [("40", "d", "e"), ("15", "a", "c")]
-
-
-def test_kernels_are_counted_by_step(capsys):
-    print_kernels([(0, 300, "a"), (300, 310, "b"), (400, 500, "a"), (500, 530, "b"), (530, 560, "b")], 2)
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert " ".join(lines[0]) == "a decode step: 2 kernels and copies, 0.235 ms"
-    assert lines[1:] == [["85.1%", "1.0", "x", "200.0", "us", "a"], ["14.9%", "1.5", "x", "23.3", "us", "b"]]
 
 
 def test_the_pair_for_continuous_batching_equals_brute_force():

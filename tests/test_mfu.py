@@ -63,3 +63,10 @@ def test_dice_say_all_that_a_model_is_told():
     texts = [feedback(dice.roll(), 1000, len) for _ in range(20)]
     assert {text.split()[0] for text in texts} == {"Correct.", "The"}
     assert any(re.search(r"take 1 ms, PyTorch 1\.\d+ ms: speed-up 1\.\d\d", text) for text in texts)
+
+
+def test_kernels_are_counted_by_step():
+    busy = [(0, 300, "a"), (300, 310, "b"), (400, 500, "a"), (500, 530, "b"), (530, 560, "b")]
+    lines = [line.split() for line in mfu.kernels(busy, 2, "step")]
+    assert " ".join(lines[0]) == "a step: 2 kernels and copies, 0.235 ms"
+    assert lines[1:] == [["85.1%", "1.0", "x", "200.0", "us", "a"], ["14.9%", "1.5", "x", "23.3", "us", "b"]]
