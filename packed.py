@@ -47,24 +47,44 @@ def plain_attention(q: Tensor, k: Tensor, v: Tensor, cu: Tensor, longest: int, s
     return out.transpose(1, 2).flatten(0, 1).index_select(0, _places(cu, longest, len(q)))
 
 
+def _to_grid(cu: Tensor, longest: int, inside: int, *tensors: Tensor) -> list[Tensor]:
+    """(T, H, ..) -> (N, H, L, ..): views where the rows fill the grid, else copies, with any values beyond a row's end."""
+    if inside == (len(cu) - 1) * longest:
+        return [x[:inside].unflatten(0, (-1, longest)).transpose(1, 2) for x in tensors]
+    grid = _grid(cu, longest, len(tensors[0])).flatten()
+    return [x.index_select(0, grid).unflatten(0, (-1, longest)).transpose(1, 2) for x in tensors]
+
+
+def _from_grid(cu: Tensor, longest: int, inside: int, tokens: int, *tensors: Tensor) -> list[Tensor]:
+    """(N, H, L, ..) -> (T, H, ..), zeros for tokens that belong to no row."""
+    flat = [x.transpose(1, 2).flatten(0, 1) for x in tensors]
+    if inside == (len(cu) - 1) * longest:
+        return [torch.cat([x, x.new_zeros(tokens - inside, *x.shape[1:])]) if tokens > inside else x for x in flat]
+    place = _places(cu, longest, tokens)
+    return [_ended(x.index_select(0, place), inside) for x in flat]
+
+
+def _ended(x: Tensor, inside: int) -> Tensor:
+    x[inside:] = 0
+    return x
+
+
 @torch.library.custom_op("drkernel::attention", mutates_args=())
 def attention(q: Tensor, k: Tensor, v: Tensor, cu: Tensor, how: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """The same by the fastest kernel: (T, H, D), and the log-sum-exp of the scores (H, T) for the backward.
 
-    cu (N+1,) int32, where rows start; how = [L, on the grid] on the CPU. One operator to torch.compile, whatever the rows are.
+    cu (N+1,) int32, where rows start; how = [L, on the grid, cu[-1]] on the CPU. One operator to torch.compile, whatever the rows are.
     Tokens beyond cu[-1] belong to no row: their output and gradients are zero."""
-    (longest, on_grid), tokens = how.tolist(), len(q)
+    (longest, on_grid, inside), tokens = how.tolist(), len(q)
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     if on_grid:
-        grid, place = _grid(cu, longest, tokens), _places(cu, longest, tokens)
-        out, lse = _grid_forward(*(x[grid].transpose(1, 2) for x in (q, k, v)), scale)
-        out = out.transpose(1, 2).flatten(0, 1)[place]
-        lse = lse.transpose(0, 1).flatten(1)[:, place]
-    else:
-        out, lse, *_ = torch.ops.aten._flash_attention_forward(
-            q, k, v, cu, cu, longest, longest, 0.0, True, False, scale=scale
-        )
-    return out.masked_fill_((torch.arange(tokens, device=cu.device) >= cu[-1])[:, None, None], 0), lse
+        rows = _grid_forward(*_to_grid(cu, longest, inside, q, k, v), scale)
+        out, lse = _from_grid(cu, longest, inside, tokens, *rows)
+        return out.contiguous(), lse.t().contiguous()
+    out, lse, *_ = torch.ops.aten._flash_attention_forward(
+        q, k, v, cu, cu, longest, longest, 0.0, True, False, scale=scale
+    )
+    return _ended(out, inside), lse
 
 
 @attention.register_fake
@@ -76,22 +96,20 @@ def _(q, k, v, cu, how, scale):
 def attention_backward(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, cu: Tensor, how: Tensor, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    (longest, on_grid), tokens = how.tolist(), len(q)
-    outside = torch.arange(tokens, device=cu.device) >= cu[-1]
-    grad, q, k, v = grad.masked_fill(outside[:, None, None], 0), q.contiguous(), k.contiguous(), v.contiguous()
+    (longest, on_grid, inside), tokens = how.tolist(), len(q)
+    q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     if on_grid:
-        grid, place = _grid(cu, longest, tokens), _places(cu, longest, tokens)
-        real = torch.arange(longest, device=cu.device) < cu.diff()[:, None]  # (N, L)
-        grad, q, k, v, out = (x[grid].transpose(1, 2) for x in (grad, q, k, v, out))
-        grad = grad.masked_fill(~real[:, None, :, None], 0)
-        lse = lse[:, grid].transpose(0, 1).masked_fill(~real[:, None], torch.inf)  # padding attends to nothing
-        grads = [x.transpose(1, 2).flatten(0, 1)[place] for x in _grid_backward(grad, q, k, v, out, lse, scale)]
-    else:
-        seed, none = torch.zeros(2, dtype=torch.uint64, device=q.device), q.new_empty(0)  # of dropout: there is none
-        grads = torch.ops.aten._flash_attention_backward(
-            grad, q, k, v, out, lse, cu, cu, longest, longest, 0.0, True, seed, none, scale=scale
-        )
-    return tuple(x.masked_fill(outside[:, None, None], 0) for x in grads)
+        grad, q, k, v, out, lse = _to_grid(cu, longest, inside, grad.contiguous(), q, k, v, out, lse.t())
+        if inside < (len(cu) - 1) * longest:
+            beyond = torch.arange(longest, device=cu.device) >= cu.diff()[:, None]  # (N, L)
+            grad = grad.masked_fill_(beyond[:, None, :, None], 0)
+            lse = lse.masked_fill_(beyond[:, None], torch.inf)  # padding attends to nothing
+        return tuple(_from_grid(cu, longest, inside, tokens, *_grid_backward(grad, q, k, v, out, lse, scale)))
+    seed, none = torch.zeros(2, dtype=torch.uint64, device=q.device), q.new_empty(0)  # of dropout: there is none
+    grads = torch.ops.aten._flash_attention_backward(
+        grad.contiguous(), q, k, v, out, lse, cu, cu, longest, longest, 0.0, True, seed, none, scale=scale
+    )
+    return tuple(_ended(x, inside) for x in grads)
 
 
 @attention_backward.register_fake
@@ -157,13 +175,13 @@ def head_size(config) -> int:
 
 
 def _how(lengths: Sequence[int], cuda: bool, head_dim: int) -> list[int]:
-    """[L, whether to attend on the padded grid]."""
-    longest = max(lengths)
+    """[L, whether to attend on the padded grid, tokens]."""
+    longest, tokens = max(lengths), sum(lengths)
     if not cuda:
-        return [longest, 1]
+        return [longest, 1, tokens]
     padded = -(-longest // GRID_STEP) * GRID_STEP
     cheap = len(lengths) * padded**2 <= GRID_COST * sum(length**2 for length in lengths)
-    return [padded, 1] if cheap and head_dim <= 128 and _cudnn_is_faster() else [longest, 0]
+    return [padded, 1, tokens] if cheap and head_dim <= 128 and _cudnn_is_faster() else [longest, 0, tokens]
 
 
 def packed_attention(module, query, key, value, attention_mask, scaling, sliding_window=None, cu=None, how=None, **kw):

@@ -127,24 +127,29 @@ def reference(q, k, v, cu, scale):
 
 
 @pytest.mark.parametrize("device,dtype", [("cpu", "float32"), pytest.param("cuda", "bfloat16", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("on_grid", [True, False])
-def test_attention_and_its_gradients(device, dtype, on_grid):
-    """Both kernels (the CPU has one), rows of 1, 300 and 70 tokens and 29 tokens of no row."""
-    if device == "cpu" and not on_grid:
+@pytest.mark.parametrize(
+    "starts,longest", [([0, 1, 301, 371], 512), ([0, 1, 301, 371], 0), ([0, 128, 256, 384], 128), ([0, 200, 400], 200)]
+)
+def test_attention_and_its_gradients(device, dtype, starts, longest):
+    """Both kernels (the CPU has one; longest 0: not on the grid): rows of 1, 300 and 70 tokens and 29 of no row; rows that fill the grid,
+    16 tokens of no row; rows that fill all."""
+    if device == "cpu" and not longest:
         pytest.skip("flash attention over rows of any lengths needs a GPU")
     torch.manual_seed(0)
-    cu = torch.tensor([0, 1, 301, 371], dtype=torch.int32, device=device)
-    how = torch.tensor([512 if on_grid else 300, on_grid])
+    cu = torch.tensor(starts, dtype=torch.int32, device=device)
+    how = torch.tensor([longest or 300, longest > 0, starts[-1]])
     make = lambda heads: torch.randn(400, heads, 64, device=device, dtype=getattr(torch, dtype), requires_grad=True)  # noqa: E731
     q, k, v = make(8), make(2), make(2)
     out = packed.attention(q, k, v, cu, how, 0.125)[0]
     grad = torch.randn_like(out)
+    given = grad.clone()
     got = [out, *torch.autograd.grad(out, (q, k, v), grad)]
     expected = reference(q, k, v, cu, 0.125)
     want = [expected, *torch.autograd.grad(expected, (q, k, v), grad.float())]
     for a, b in zip(got, want, strict=True):
-        assert (a[371:] == 0).all() and a.isfinite().all()
+        assert (a[starts[-1] :] == 0).all() and a.isfinite().all() and a.is_contiguous()
         assert (a.float() - b.float()).norm() < (1e-5 if dtype == "float32" else 1e-2) * b.float().norm()
+    assert torch.equal(grad, given)
 
 
 @pytest.mark.gpu
