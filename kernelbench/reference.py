@@ -293,8 +293,9 @@ class Reference:
         return [(a.float() - b.float()).abs().nan_to_num(0) if a.dtype in HALF else None for a, b in pairs]
 
     def _exact(self, inputs, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor] | None:
-        """What `outputs` would be in more precision; None where that is not known."""
-        wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in outputs)), None)
+        """What `outputs` would be in more precision; None where that is not known. Of integers alone: from inputs in more precision."""
+        floats = [t for t in outputs if t.is_floating_point()] or leaves(inputs)
+        wide = next((w for d, w in WIDER.items() if any(t.dtype == d for t in floats)), None)
         if wide is None or self.large():
             return None
         with self.generating:
@@ -320,7 +321,8 @@ class Reference:
 
     def bears(self, *name, how: str | None) -> bool:
         """Whether the task is made for such inputs: stays finite, and its outputs in fp32 are known eight times better than they are compared;
-        else a right candidate, with roundings of its own, could be wrong. Where that cannot be told, or of other dtypes, lines are too much."""
+        else a right candidate, with roundings of its own, could be wrong; integers alone are the same in more precision. Where that cannot be
+        told, or of other dtypes, lines are too much."""
         seed = self.number("call", *name) % 2**31
         try:
             outputs = self.forward(self.inputs(*name, how=how), seed)[1]
@@ -329,12 +331,15 @@ class Reference:
         if not all(map(finite, outputs)):
             return False
         singles = [i for i, t in enumerate(outputs) if t.dtype == torch.float32]
-        known = singles and not self.large()
+        whole = [i for i, t in enumerate(outputs) if not t.is_floating_point() and not t.is_complex()]
+        known = (singles or whole) and not self.large()
         exact = self._exact(self.inputs(*name, how=how), seed, outputs) if known else None
         if exact is None:
             return "lined" not in (how or "lined")
         tolerance = TOLERANCE[torch.float32] / 8
-        return not any(mismatch(outputs[i], exact[i].float(), tolerance) for i in singles)
+        if any(mismatch(outputs[i], exact[i].float(), tolerance) for i in singles):
+            return False
+        return bool(singles) or "lined" not in (how or "lined") or all(torch.equal(outputs[i], exact[i]) for i in whole)
 
     def control(self, draws: int, tolerance: float | None = None) -> str | None:
         """What passes for the right output in all of the correctness draws without any work: zeros, the mean, an input, the output on other
