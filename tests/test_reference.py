@@ -443,6 +443,16 @@ def test_moves_where_the_reference_stays_finite():
     assert Reference(picky, "cpu", b"k" * 32).given("check", 2) is not None
 
 
+def test_integers_get_lines_where_they_are_known():
+    """Rows of negative numbers for an argmax; none for numbers that a rounding decides."""
+    moves = []
+    for name, forward in (("argmax", "return x.argmax(-1)"), ("rounds", "return (x * 12345.678).round().long()")):
+        reference = Reference(torch_task(name, forward), "cpu", b"k" * 32)
+        assert reference.given("check", 2) is not None
+        moves.append(reference.moves["check", 2].split())
+    assert moves[0][:2] == ["mirror", "lined"] and moves[1] == ["mirror"]
+
+
 def test_lines_of_one_sign_and_a_tiny_one():
     task = torch_task("lines", inputs="torch.rand(8, 6), torch.rand(9), torch.rand(2, 2)")
     reference = Reference(task, "cpu", b"k" * 32)
