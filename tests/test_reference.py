@@ -443,6 +443,16 @@ def test_moves_where_the_reference_stays_finite():
     assert Reference(picky, "cpu", b"k" * 32).given("check", 2) is not None
 
 
+def test_bold_weights_leave_a_task_that_tells_right_from_wrong():
+    """A clamp whose limits change places gives one number: for one key in eight, its width negated."""
+    init = "self.low, self.width = nn.Parameter(torch.tensor(-0.2)), nn.Parameter(torch.tensor(3.0))"
+    task = torch_task("clamp", "return torch.minimum(torch.maximum(x, self.low), self.low + self.width)", init)
+    for key in range(40):
+        for reference in ((first := Reference(task, "cpu", bytes([key]) * 32)), first.by_seed()):
+            (output,) = reference.expected("check", 0, inputs=reference.given("check", 0))[1]
+            assert output.min() < output.max(), key
+
+
 def test_integers_get_lines_where_they_are_known():
     """Rows of negative numbers for an argmax; none for numbers that a rounding decides."""
     moves = []
