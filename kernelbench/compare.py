@@ -1,11 +1,13 @@
 """Is an output right? Tolerances by dtype and relative to the scale of the expected output."""
 
 import math
+import random
 from collections.abc import Iterator
 
 import torch
 
 CHUNK = {"cpu": 1 << 18, "cuda": 1 << 23}  # values that are compared at once
+SINGLE = {"cuda"}  # where float32 is compared as it is
 EIGHT = {torch.float8_e4m3fn: 0.125, torch.float8_e5m2: 0.25}  # tolerance of 8-bit floats: one step
 EIGHT |= {torch.float8_e4m3fnuz: 0.125, torch.float8_e5m2fnuz: 0.25}
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
@@ -62,13 +64,18 @@ class Wrong(str):
 
 
 def mismatch(
-    output: torch.Tensor, expected: torch.Tensor, tolerance: float | None = None, doubt: torch.Tensor | None = None
+    output: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: float | None = None,
+    doubt: torch.Tensor | None = None,
+    brief: bool = False,
 ) -> Wrong | None:
     """None where `output` is right, else where, how many and how far it is wrong.
 
     Floats: |o - e| <= tol (min(1, rms(e)) + |e|) (and a few roundings of a large rms(e)) everywhere, and rms(o - e) <= tol std(e) (or a few roundings of rms(e)): an output of
     tiny or nearly constant values is held to its own scale, so that zeros, a constant or the input itself never pass for it.
-    `doubt`: how far each expected value itself may be off. Integers and booleans: equal. Non-finite expected values must be met exactly. Compared in chunks, in float64 on the CPU.
+    `doubt`: how far each expected value itself may be off. Integers and booleans: equal. Non-finite expected values must be met exactly. Compared in chunks, in float64
+    on the CPU. brief: without saying where and how far, and no further than the first wrong chunk.
     """
     if output.shape != expected.shape:
         return Wrong(f"the output has shape {tuple(output.shape)}, expected {tuple(expected.shape)}")
@@ -79,34 +86,29 @@ def mismatch(
     if expected.is_complex():
         output, expected = torch.view_as_real(output), torch.view_as_real(expected)
     if expected.dtype in EIGHT:  # one step of their own
-        return mismatch(output.float(), expected.float(), EIGHT[expected.dtype] if tolerance is None else tolerance)
-    faults = Faults(expected.shape)
+        tolerance = EIGHT[expected.dtype] if tolerance is None else tolerance
+        return mismatch(output.float(), expected.float(), tolerance, brief=brief)
     if not expected.dtype.is_floating_point:
-        for start, (o, e) in pieces(output, expected):
-            faults.add(start, o != e, o, e)
-        return faults.text()
+        return _faults([output, expected], torch.eq, brief)
     tol = TOLERANCE.get(expected.dtype, 1e-4) if tolerance is None else tolerance
-    wide = torch.float64 if expected.device.type == "cpu" else torch.float32
-    count, total, square, error = torch.zeros(4, dtype=torch.float64, device=expected.device)
-    for _, (e,) in pieces(expected):
-        good = torch.isfinite(e)
-        e = torch.where(good, e, 0).to(wide)
-        count += good.sum()
-        total += e.sum(dtype=torch.float64)
-        square += e.square().sum(dtype=torch.float64)
-    mean, square = total / count.clamp_min(1), square / count.clamp_min(1)
-    rms, std = square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item()
+    count, rms, std, wide = _scale(expected)
     roundings = 32 if expected.dtype in (torch.float32, torch.float64) else 0  # in sums whose terms cancel
     slack = max(tol * min(1.0, rms), roundings * torch.finfo(expected.dtype).eps * rms)
-    doubt = torch.zeros((), device=expected.device).expand_as(expected) if doubt is None else doubt.view_as(expected)
-    for start, (o, e, d) in pieces(output, expected, doubt.to(expected.device)):
-        o, e, d = o.to(wide), e.to(wide), d.to(wide)
-        good, off = torch.isfinite(e), (o - e).abs()
-        faults.add(
-            start, torch.where(good, ~(off <= slack + tol * e.abs() + d), ~((o == e) | (o.isnan() & e.isnan()))), o, e
-        )
-        error += torch.where(good, (off - d).clamp_min(0), 0).square().sum(dtype=torch.float64)
-    if text := faults.text():
+    error = torch.zeros((), dtype=torch.float64, device=expected.device)
+
+    def right(o, e, d=None):
+        o, e = o.to(wide), e.to(wide)
+        off, most = (o - e).abs_(), e.abs().mul_(tol).add_(slack)
+        good = off <= (most if d is None else most.add_(d))
+        off = off if d is None else off.sub_(d).clamp_min_(0)
+        if count < expected.numel():
+            known = e.isfinite()
+            good, off = torch.where(known, good, (o == e) | (o.isnan() & e.isnan())), torch.where(known, off, 0)
+        error.add_(torch.linalg.vector_norm(off).double().square())
+        return good
+
+    doubts = [] if doubt is None else [doubt.to(expected.device).view_as(expected)]
+    if text := _faults([output, expected, *doubts], right, brief):
         return text
     error = math.sqrt(error.item() / expected.numel())
     allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
@@ -115,6 +117,104 @@ def mismatch(
             f"the output's error (rms {error:.3g}) is large beside the spread of the expected values (std {std:.3g}, scale {rms:.3g})"
         )
     return None
+
+
+def plainly_wrong(output: torch.Tensor, expected: torch.Tensor, tolerance: float | None = None) -> bool:
+    """Whether more than one value in a hundred is off by more than the spread of all: no rounding, no tie and no value on an edge explains
+    that. Looks at no more pieces than it must; False where mismatch has to tell."""
+    if (
+        output.shape != expected.shape
+        or output.dtype != expected.dtype
+        or expected.dtype not in (torch.float32, torch.float64)
+    ):
+        return False
+    tol = TOLERANCE[expected.dtype] if tolerance is None else tolerance
+    _, rms, std, wide = _scale(expected)
+    least, count = max(std, 100 * torch.finfo(expected.dtype).eps * rms) + tol * rms, 0
+    for _, (o, e) in pieces(output, expected):
+        o, e = o.to(wide), e.to(wide)
+        count += int((((o - e).abs_() <= e.abs().mul_(tol).add_(least)).logical_not_() & e.isfinite()).sum())
+        if count > few(expected.shape):
+            return True
+    return False
+
+
+def few(shape: torch.Size) -> int:
+    """So many wrong values of such an output may be ties, or values on an edge."""
+    return max(8, math.prod(shape) // 100)
+
+
+def _scale(t: torch.Tensor) -> tuple[int, float, float, torch.dtype]:
+    """Of t's finite values: how many there are, their root mean square, their standard deviation; and in which precision t can be compared:
+    on a GPU in float32, where its values are all finite and far from that one's ends."""
+    count, total, square = torch.zeros(3, dtype=torch.float64, device=t.device)
+    if t.device.type in SINGLE and t.dtype != torch.float64:
+        near = None
+        for _, (part,) in pieces(t):
+            near = part.float().mean() if near is None else near  # the sums of what is left lose nothing
+            part = part.float() - near
+            total += part.sum()
+            square += torch.linalg.vector_norm(part).double().square()
+        off, square = total.item() / t.numel(), square.item() / t.numel()
+        mean, variance = near.item() + off, max(0.0, square - off * off)
+        if 1e-24 < mean * mean + variance < 1e30:  # so are the squares of its errors
+            return t.numel(), math.sqrt(mean * mean + variance), math.sqrt(variance), torch.float32
+        total, square = torch.zeros(2, dtype=torch.float64, device=t.device)
+    for _, (part,) in pieces(t):
+        good = part.isfinite()
+        part = torch.where(good, part, 0).double()
+        count += good.sum()
+        total += part.sum()
+        square += part.square().sum()
+    mean, square = total / count.clamp_min(1), square / count.clamp_min(1)
+    return int(count), square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item(), torch.float64
+
+
+def _faults(tensors: list[torch.Tensor], right, brief: bool) -> "Wrong | None":
+    """What is wrong with tensors[0], where right(*pieces of all) tells which values are right. Only where some are not, each piece is waited for."""
+    good = torch.zeros((), dtype=torch.int64, device=tensors[1].device)
+    for _, parts in pieces(*tensors):
+        now = right(*parts).sum()
+        if brief and now < parts[0].numel():
+            return Wrong("some values are wrong")
+        good += now
+    if good == tensors[1].numel():
+        return None
+    faults = Faults(tensors[1].shape)
+    for start, parts in pieces(*tensors):
+        faults.add(start, ~right(*parts), *parts[:2])
+    return faults.text()
+
+
+class Fingerprint:
+    """Tells later whether a dense tensor still holds what it holds now: a sum of its bits, each word times a random number of its own."""
+
+    factors: dict = {}  # device -> random numbers for one piece
+
+    def __init__(self, t: torch.Tensor):
+        self.t, self.sum = t, self._sum(t)
+
+    def __call__(self) -> torch.Tensor:
+        """What t held then: t itself, or, where it has changed, nothing that is known."""
+        if self._sum(self.t) == self.sum:
+            return self.t
+        unknown = math.nan if self.t.is_floating_point() else 77
+        return torch.full((), unknown, dtype=self.t.dtype, device=self.t.untyped_storage().device).expand_as(self.t)
+
+    @classmethod
+    def _sum(cls, t: torch.Tensor) -> int:
+        home = t.untyped_storage().device
+        aligned = math.gcd(t.storage_offset() * t.element_size(), t.nbytes, 8)
+        word = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}[aligned]
+        if home not in cls.factors:
+            generator = torch.Generator(home).manual_seed(random.SystemRandom().getrandbits(63))
+            numbers = torch.empty(CHUNK[home.type], dtype=torch.int64, device=home)
+            cls.factors[home] = numbers.random_(-(2**63), None, generator=generator)
+        total = torch.zeros((), dtype=torch.int64, device=home)
+        flat = t.as_strided((t.numel(),), (1,)).view(word)
+        for part in flat.split(CHUNK[home.type]):
+            total = total * 1_000_003 + (part * cls.factors[home][: len(part)]).sum()
+        return int(total)
 
 
 def nearer(output: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -149,7 +249,7 @@ class Faults:
             index, at = [at % size, *index], at // size
         text = f"{self.count} of {math.prod(self.shape)} values are wrong, the first at {tuple(index)}: "
         text = Wrong(text + f"got {self.got:.6g}, expected {self.want:.6g} (largest difference {self.worst:.3g})")
-        text.few = self.count <= max(8, math.prod(self.shape) // 100)
+        text.few = self.count <= few(self.shape)
         return text
 
 

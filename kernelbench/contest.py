@@ -9,7 +9,7 @@ import time
 import torch
 
 from kernelbench.channel import BadMessage
-from kernelbench.compare import apart, finite, mismatch, nearer, same, structure
+from kernelbench.compare import apart, finite, mismatch, nearer, plainly_wrong, same, structure
 from kernelbench.draws import HALF
 from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import WIDER, Reference
@@ -35,6 +35,7 @@ class Contest:
         self.took = math.inf  # ms of the last call, from message to message
         self.differs = False  # what knocked out a kernel last differed from what it had written
         self.graphs = False  # own kernels were launched in the first forward only
+        self.forgot = False  # what they wrote last, as it was large: the timed forwards needed the memory
         self.compile = COMPILE[self.options.baseline] if entry == "Model" else None
         self.timer = Timer(self)
 
@@ -95,8 +96,9 @@ class Contest:
         unmatched = [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []
         return unmatched, ["order"] * (reply.get("derived") is True) + ["seed"] * bool(names)
 
-    def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None):
-        """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py."""
+    def call(self, reference: Reference, *name, mode: str = "count", kernel: str | None = None, brief: bool = False):
+        """One forward on the draw `name`: (reply, None or what is wrong with its output). mode, kernel: see launches.py; brief: where all is
+        wrong, no matter what and how far."""
         with self.referee.use_gpu():
             if (inputs := reference.given(*name)) is None:  # the reference is not finite on this draw
                 return None, None
@@ -117,9 +119,11 @@ class Contest:
                 stack.enter_context(self.referee.use_gpu())
             try:
                 (got,) = self.read(reply, fds, [0], expected[1])
-                wrong = self.wrong(got, expected, reference, name)
+                plainly = brief and any(map(plainly_wrong, got[1], expected[1]))
+                wrong = "all is wrong" if plainly else self.wrong(got, expected, reference, name)
             except BadMessage as error:
                 wrong = str(error)
+            del expected  # a large one would be one too many beside the inputs
             if not wrong and self._changed(reference, name):
                 wrong = "the kernel changed its inputs"
         self.fresh = False
@@ -205,6 +209,8 @@ class Contest:
         forwards of which nothing is replaced: the replies to these."""
         if own and self.graphs:
             self.record_again(reference)
+        elif own and self.forgot and not self.check(reference, "check", 2, "recorded", mode="record"):
+            self.check(reference, "check", 1, "recorded", mode="record")
         order = random.SystemRandom().choice([[True]] if self.graphs else ORDERS) if own else []
         later = []
         for number, replaced in enumerate(order):
@@ -227,7 +233,7 @@ class Contest:
             return self._right_anew(reference, mode, kernel)
         try:
             name = "knockout", self.folder, mode, kernel, number
-            reply, wrong = self.call(reference, *name, mode=mode, kernel=kernel)
+            reply, wrong = self.call(reference, *name, mode=mode, kernel=kernel, brief=True)
             self.differs = bool(reply and reply.get("differs"))
             return wrong is None
         except Stop as stop:

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import triton
@@ -208,7 +209,7 @@ class Contestant:
             self.gate = self.opened.tensors(gate(message["shared"]), [])[0]
         if self.device == "cuda" and not self.streams:
             self.streams = [torch.cuda.Stream(priority=-p) for p in range(4) for _ in range(32)]  # all that torch has
-        return {}, []
+        return {"forgot": self.launches.forget()}, []
 
     def do_settle(self, message, fds):
         """Right before the clock starts: the GPU has nothing to do, no destructor is due, the events of a block are there."""
@@ -440,14 +441,15 @@ def _rehearse(device: str):
         tl.store(x_ptr + i, x + 1, mask=i < n)
 
     if device == "cuda":
-        importlib.import_module("torch._inductor")
         driver = importlib.import_module("triton.backends.nvidia.driver")
         types = {"x_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
             os.environ["TRITON_CACHE_DIR"] = folder
+            built = pool.submit(prebuild, driver) if driven() else None  # gcc works while this imports
+            importlib.import_module("torch._inductor")
             triton.compile(ASTSource(add_one, types, {"BLOCK": 64}), target=GPUTarget("cuda", 90, 32))
-            if driven():
-                prebuild(driver)
+            if built:
+                built.result()
         with torch.no_grad(), Flops():
             torch.ones(2, 2) @ torch.ones(2, 2)
         lazy_load_decompositions()

@@ -4,7 +4,8 @@ Three tests, each one forward on inputs of its own. "noise": what one kernel wou
 the kernel is launched for show. "swap": what every kernel of the candidate wrote becomes what it wrote on other inputs, which looks like
 any other result; where the output stays right none of them matters. "record" and "copies": a kernel that only repeats what another tensor
 of the forward holds, up to the tolerance, is no work of its own, nor are kernels whose source the forward returns in the end. Launches
-that a CUDA graph records are tampered with as they are recorded. Runs beside the candidate, so what it finds is a claim. What tensors above LARGE held is kept in the host's memory: slow, but they fit.
+that a CUDA graph records are tampered with as they are recorded. Runs beside the candidate, so what it finds is a claim. Of inputs and weights above
+LARGE only a fingerprint is taken, since they are hardly ever changed; other large tensors are copied to the host's memory, which is slow, where the GPU has no room.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelbench import simulate
-from kernelbench.compare import CHUNK, TOLERANCE
+from kernelbench.compare import CHUNK, TOLERANCE, Fingerprint
 from kernelbench.wire import dense, leaves, place
 
 LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
@@ -67,14 +68,27 @@ class Launches:
         if not own or self.mode == "count" or (self.mode in ("noise", "huge") and kernel != self.kernel):
             return run()
         capturing = _capturing(self.device)
-        before = [] if capturing else [_kept(t) for t in launch.tensors]
+        with torch.no_grad():
+            before = [] if capturing else [self._before(t) for t in launch.tensors]
         run()
         with torch.no_grad():
+            before = [old() if isinstance(old, Fingerprint) else old for old in before]
             if capturing:
                 self._captured(kernel, launch.tensors)
             else:
                 self._put_to_the_test(kernel, number, launch.tensors, before)
         return None
+
+    def _before(self, t: torch.Tensor):
+        """What t holds now, in whatever form."""
+        large = t.nbytes > LARGE[_home(t).type] and dense(t) and self._is_given(t)
+        return Fingerprint(t) if large else _kept(t)
+
+    def forget(self) -> bool:
+        """Leaves nothing large in memory; whether there was such."""
+        large = any(t is not None and t.nbytes > LARGE[_home(t).type] for left in self.written.values() for t in left)
+        self.written = {} if large else self.written
+        return large
 
     def _put_to_the_test(self, kernel: str, number: int, tensors: list, before: list):
         changed = [not all(_equal(*parts).all() for parts in _parts(t, old)) for t, old in zip(tensors, before)]
@@ -334,11 +348,20 @@ def _home(t: torch.Tensor) -> torch.device:
 
 
 def _kept(t: torch.Tensor) -> torch.Tensor:
-    """What t holds now; of a large tensor in the host's memory, or one value for all, where it is full of it, as poisoned memory is."""
+    """What t holds now; of a large tensor one value for all, where it is full of it, as poisoned memory is, or a copy wherever there is room."""
     if t.nbytes <= LARGE[_home(t).type]:
         return t.clone()
     first = t[(0,) * t.dim()].clone().expand_as(t)
-    return first if all(_equal(*parts).all() for parts in _parts(t, first)) else t.to("cpu", copy=True)
+    if all(_equal(*parts).all() for parts in _parts(t, first)):
+        return first
+    return t.clone() if _room() > 3 * t.nbytes else t.to("cpu", copy=True)
+
+
+def _room() -> float:
+    """Bytes of the GPU that are free, to torch or to all."""
+    if not torch.cuda.is_initialized():
+        return math.inf
+    return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
 
 
 def _parts(t: torch.Tensor, *others: torch.Tensor):

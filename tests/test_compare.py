@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernelbench import compare
-from kernelbench.compare import finite, mismatch, structure
+from kernelbench.compare import Fingerprint, _scale, finite, mismatch, plainly_wrong, structure
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -44,8 +44,6 @@ def f64(*values):
 @pytest.mark.parametrize("device", DEVICES)
 def test_tolerance_by_hand(expected, error, verdict, device):
     expected = f64(*expected).to(device)
-    if device == "cuda" and expected.abs().max() > 999:
-        pytest.skip("a GPU's outputs are compared in fp32")
     got = mismatch(expected + f64(*error).to(device), expected)
     assert got is None if verdict is None else verdict in got
 
@@ -216,3 +214,109 @@ def test_numbers_of_eight_bits():
     far = torch.tensor([0.0, 1.5, -16.0, 448.0]).to(torch.float8_e4m3fn)
     assert finite(x) and mismatch(x, x) is None and "wrong" in mismatch(far, x)
     assert mismatch(torch.cat([x] * 60 + [step]), torch.cat([x] * 61)) is None  # a rounding here and there
+
+
+KINDS = {
+    "normal": lambda n: torch.randn(n),
+    "far from zero": lambda n: torch.randn(n) * 1e-2 + 1e3,
+    "one value": lambda n: torch.full((n,), 7.3),
+    "tiny": lambda n: torch.randn(n) * 1e-20,
+    "beyond the squares of float32": lambda n: torch.randn(n) * 1e25,
+    "half": lambda n: torch.randn(n).half(),
+    "bfloat16 that sums to more than it holds": lambda n: torch.randn(n).abs().bfloat16() * 1e36,
+    "not all finite": lambda n: torch.randn(n).masked_fill(torch.rand(n) < 0.01, math.inf),
+    "late and large": lambda n: torch.arange(n) * 1e3,
+    "doubles": lambda n: torch.randn(n, dtype=torch.float64),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_says_what_double_precision_says(kind, device, monkeypatch):
+    """A GPU compares float32 without a detour over float64; here the CPU does, piece by piece, beside the plain formulas."""
+    torch.manual_seed(0)
+    expected = KINDS[kind](5000).float() if kind == "late and large" else KINDS[kind](5000)
+    monkeypatch.setitem(compare.CHUNK, device, 512)
+    known = expected[expected.isfinite()].double()
+    found = []
+    for single in ({device}, set()):
+        monkeypatch.setattr(compare, "SINGLE", single)
+        count, rms, std, _ = _scale(expected.to(device))
+        assert count == len(known)
+        assert rms == pytest.approx(known.square().mean().sqrt().item(), rel=1e-5)
+        assert std == pytest.approx(known.std(correction=0).item(), rel=1e-4, abs=1e-7 * rms)
+        said = []
+        for error in (0.0, 0.5, 0.9, 1.1, 2.0, 100.0, math.nan):
+            for where in (slice(None), slice(-1, None), slice(4000, 4020)):
+                output = expected.clone()
+                output[where] += (error * 1e-4 * (std + expected[where].abs().nan_to_num(posinf=0))).to(expected.dtype)
+                said.append(mismatch(output.to(device), expected.to(device)) is None)
+                assert said[-1] == (mismatch(output.to(device), expected.to(device), brief=True) is None)
+        found.append(said)
+    assert found[0] == found[1] and found[0][0] and not any(found[0][-3:])
+
+
+def test_briefly_no_more_than_the_first_wrong_piece_is_looked_at(monkeypatch):
+    monkeypatch.setitem(compare.CHUNK, "cpu", 100)
+    seen, original = [], compare.pieces
+    monkeypatch.setattr(compare, "pieces", lambda *t: (seen.append(i) or piece for i, piece in enumerate(original(*t))))
+    expected = torch.arange(1000)
+    assert mismatch(expected, expected, brief=True) is None and seen == list(range(10))
+    seen.clear()
+    assert mismatch(expected + (expected > 250), expected, brief=True) and seen == [0, 1, 2]
+    seen.clear()
+    assert "749 of 1000 values are wrong, the first at (251,)" in mismatch(expected + (expected > 250), expected)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("single", [True, False])
+def test_what_is_plainly_wrong(single, device, monkeypatch):
+    """Of 10,000 values of spread 1 more than 100 must be off by more than that; further on nothing is looked at."""
+    monkeypatch.setattr(compare, "SINGLE", {device} if single else set())
+    monkeypatch.setitem(compare.CHUNK, device, 1000)
+    torch.manual_seed(0)
+    expected = torch.randn(10_000, device=device)
+    for number, off, plainly in ((101, 1.1, True), (100, 1e6, False), (10_000, 0.9, False), (10_000, math.nan, True)):
+        output = expected.clone()
+        output[-number:] += off
+        assert plainly_wrong(output, expected) is plainly
+        assert mismatch(output, expected) and not mismatch(expected, expected)
+    assert not plainly_wrong(expected, expected) and not plainly_wrong(expected[1:], expected)
+    assert not plainly_wrong(expected.half() + 9, expected.half())  # may be a rounding of the reference's own
+    assert not plainly_wrong(expected.long() + 9, expected.long())  # or a tie
+    for most in (1e3, math.inf):  # infinities that should be there
+        expected[:200] = most
+        assert not plainly_wrong(expected + 1e-3, expected)
+    seen, original = [], compare.pieces
+    monkeypatch.setattr(compare, "pieces", lambda *t: (seen.append(i) or piece for i, piece in enumerate(original(*t))))
+    assert plainly_wrong(expected + 1e3, expected) and seen[-2:] == [9, 0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "change",
+    {
+        "one bit of one value": lambda t: t[-1:].view(torch.int16).bitwise_xor_(1),
+        "all values move on": lambda t: t.copy_(t.roll(1)),
+        "two pieces change places": lambda t: t.copy_(torch.cat([t[512:1024], t[:512], t[1024:]])),
+        "a zero's sign": lambda t: t[5].neg_(),
+        "the sum stays": lambda t: (t[7].add_(1), t[9].sub_(1)),
+    }.items(),
+    ids=lambda pair: pair[0],
+)
+@pytest.mark.parametrize("offset, n", [(0, 1600), (1, 1601), (2, 1602), (3, 1600)])
+def test_a_fingerprint_tells_what_has_changed(change, offset, n, device, monkeypatch):
+    """Of float16 values at every alignment, and of transposed ones."""
+    monkeypatch.setitem(compare.CHUNK, device, 512)
+    monkeypatch.setattr(Fingerprint, "factors", {})
+    t = torch.randn(n + 8, device=device).half()[offset : offset + n]
+    t[5] = 0
+    for view in (t, t.view(2, -1).T) if n % 2 == 0 else (t,):
+        old = Fingerprint(view)
+        assert old() is view
+        before = t.clone()
+        change[1](t)
+        assert not torch.equal(t.view(torch.int16), before.view(torch.int16))
+        assert old().isnan().all() and old().shape == view.shape
+        t.copy_(before)
+        assert old() is view

@@ -82,6 +82,24 @@ def test_noise_replaces_what_one_kernel_changes():
     assert (o[600:] == 5).all() and (p == 2).all() and (x == 1).all()
 
 
+def test_large_inputs_are_not_copied(monkeypatch):
+    """Of those that a kernel leaves alone it is known what they held: what they hold. What it writes into one of them is replaced all the same."""
+    monkeypatch.setitem(launches_module.LARGE, "cpu", 0)
+    copied, original = [], launches_module._kept
+    monkeypatch.setattr(launches_module, "_kept", lambda t: copied.append(t) or original(t))
+    launches, x, o = Launches("cpu", MINE), torch.ones(1000), torch.full((1000,), 5.0)
+    launches.begin("noise", "chain", [x], None)
+    launch(launches, lambda: o.copy_(x * 2), x, o)
+    assert [t is o for t in copied] == [True] and (x == 1).all() and (o.abs() >= 10).all()
+    launches.begin("noise", "chain", [x], None)
+    launch(launches, lambda: x[:500].copy_(x[:500] * 2), x)
+    assert (x[:500].abs() >= 10).all()
+    launches.begin("record", None, [x], None)
+    launch(launches, lambda: o.copy_(x), x, o)
+    assert launches.report()["copies"] == ["chain"]
+    assert launches.forget() and launches.written == {} and not launches.forget()
+
+
 def test_what_changes_nothing_that_would_show_is_no_work():
     """A kernel that computes again what stands there already: to the last bits but one."""
     old = torch.randn(1000)
