@@ -119,7 +119,7 @@ class Pace:
         known = load_tasks(*named, device=device) if named else []
         rows = {(row["who"], row["task"], row["device"]): row for row in kept(self.rows)}
         who = ["ours", *(peer for peer in peers.PEERS if getattr(self, peer))]
-        pairs = [(peer, task) for task in known or own[:2] for peer in who]
+        pairs = [(peer, task) for peer in who for task in known or own[:2]]
         for peer, task in tqdm(pairs, desc="cold", unit="evaluation"):
             if (peer, task.name, device) not in rows:
                 said = self.cold(task, device) if peer == "ours" else self.theirs_cold(peer, task)
@@ -132,6 +132,10 @@ class Pace:
                 row = rows[peer, task.name, device]
                 spent = ", ".join(f"{name} {s:.2f}" for name, s in row["phases"].items() if s >= 0.005)
                 right = "" if row["correct"] else f"  NOT CORRECT: {row['note'][:100]}"
+                if peer != "ours":  # beside ours from nothing, and in a gym that runs
+                    ours = rows["ours", task.name, device]
+                    more = [row["seconds"] / s for s in (ours["seconds"], ours["seconds"] - ours["phases"]["start"])]
+                    spent += f"  ({more[0]:.1f} times ours, {more[1]:.1f} times without its start)"
                 print(f"{task.name:34} {peer:12} {row['seconds']:8.2f}  {spent}{right}")
         self.sustained("our own tasks", own, device)
         if known and self.theirs:
