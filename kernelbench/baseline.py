@@ -49,7 +49,7 @@ class Baseline:
                 samples = contest.timer.times(reference, first)
                 contest.timer.calibrates, reference.beside = False, (time.monotonic(), samples, contest.timer.seen)
                 with self.referee.use_gpu():
-                    rows, flops = contest.profile(reference, first), contest.flops(reference)
+                    rows, flops = contest.profile(first), contest.flops(reference)
                 for draw in range(
                     2, self.options.draws if self.referee.device == "cuda" else 0
                 ):  # else the reference finds out
@@ -61,7 +61,7 @@ class Baseline:
         except Stop as stop:
             text = f"the task {reference.task.name} fails on its own reference: {stop.message}"
             if "OutOfMemoryError" in stop.message:
-                total = self.referee.room.total
+                total = self.referee.memory
                 text += f"; it needs more than {reference.need() / 2**30:.1f} GiB, this GPU has {total / 2**30:.1f}"
             reference.timing = text
         else:

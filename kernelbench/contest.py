@@ -13,7 +13,7 @@ from kernelbench.compare import apart, finite, mismatch, nearer, plainly_wrong, 
 from kernelbench.draws import HALF
 from kernelbench.process import Fault, Process, Stop
 from kernelbench.reference import WIDER, Reference
-from kernelbench.timer import Timer
+from kernelbench.timer import Timer, claims
 from kernelbench.wire import Opened, Shared, flatten, references, unflatten
 
 # Orders of two or three forwards in which what own kernels write is replaced, or one of them, and others in which it is not: nobody can count
@@ -299,34 +299,14 @@ class Contest:
         reply, _ = self.ask({"do": "flops", "tree": tree}, self.options.call_s)
         return int(reply["flops"])
 
-    def profile(self, reference: Reference, last: dict) -> list[tuple[str, float, float, bool]]:
-        """Kernel rows: name, ms per forward, launches per forward, own (by the launches of the call `last`)."""
+    def profile(self, last: dict) -> list[tuple[str, float, float, bool]]:
+        """Kernel rows: name, ms per forward, launches per forward, own (by the launches of the call `last`). On a GPU those of its timing."""
         if self.device == "cpu":
             return claims(last.get("kernels"), (str, float, int, bool))
-        tensors = []
-        trees = [
-            flatten(reference.inputs("profile", i), tensors, exact=True)
-            for i in range(min(3, self.timer.plan(reference).calls))
-        ]
-        self._show(tensors)
-        del tensors
-        reply, _ = self.ask({"do": "profile", "tree": trees}, self.options.call_s)
-        rows = claims(reply.get("rows"), (str, float, (int, float)))
-        return [(name, ms, float(n), True) for name, ms, n in rows]
+        return [(name, ms, float(n), True) for name, ms, n in self.timer.rows]
 
 
 def _near(output: torch.Tensor, expected: torch.Tensor) -> bool:
     """Whether it is worth to ask how exact the expected values are."""
     off, std = apart(expected, output)
     return off <= 0.1 * std
-
-
-def claims(rows, types: tuple) -> list[tuple]:
-    """Rows that a contestant sent, each of these types; Stop on anything else."""
-    if not isinstance(rows, (list, tuple)) or len(rows) > 10_000:
-        raise Stop("hack", "The candidate's process sent no list of kernels.", "protocol")
-    for row in rows:
-        good = isinstance(row, (list, tuple)) and len(row) == len(types) and all(map(isinstance, row, types))
-        if not good or any(isinstance(v, (int, float)) and not 0 <= v < 1e12 for v in row):
-            raise Stop("hack", f"The candidate's process sent a malformed row: {str(row)[:100]}", "protocol")
-    return [tuple(row) for row in rows]

@@ -33,26 +33,19 @@ import torch
 
 from kernelbench import Task, clock, times
 from kernelbench.baseline import Baseline
-from kernelbench.contest import Contest, claims
+from kernelbench.contest import Contest
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Room, Stop, Turnstile, Zygote
 from kernelbench.reference import Kept, Reference
 from kernelbench.roofline import figures, peaks
 from kernelbench.simulate import DEVICES
-from kernelbench.timer import middle
+from kernelbench.timer import claims, middle
 from kernelbench.wire import ARENA, Shared
 
-STATUSES = (
-    "correct",
-    "no_code",
-    "compile_error",
-    "runtime_error",
-    "wrong",
-    "hack",
-    "timeout",
-    "unsupported",
-    "gym_error",
-)
+STATUSES = tuple("correct no_code compile_error runtime_error wrong hack timeout unsupported gym_error".split())
+
+
+RESIDENT = 5 << 27  # bytes of GPU memory that a reference's process takes while it waits: its context, its libraries
 
 
 @dataclass
@@ -87,7 +80,7 @@ class Verdict:
     )  # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
     sandbox: dict = field(default_factory=dict)
     memory: dict = field(default_factory=dict)  # bytes of the task's weights, inputs and outputs
-    # load, correctness (compilation, and waiting for the reference's time), profiler, timing (and waiting for the GPU), knockout, reference, total
+    # load, correctness (compilation, and waiting for the reference's time), timing (waiting for the GPU, and the profile), knockout, reference, total
     seconds: dict = field(default_factory=dict)
 
     def to_json(self) -> dict:
@@ -180,12 +173,14 @@ class Referee:
             if device == "cuda"
             else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         )
-        self.room = Room(int(options.memory * free))
+        self.memory, cache = int(options.memory * free), int(options.cache * free)
+        # beside the evaluations lie kept outputs, what torch may keep (tidy), residents, arenas; a task that has it all for itself clears most of that
+        aside = cache + self.memory // 16 + (RESIDENT * options.residents + ARENA * 16) * (device == "cuda")
+        self.room = Room(self.memory - aside)
         self.timers = ThreadPoolExecutor(
             8, initializer=torch.cuda.set_device if device == "cuda" else None, initargs=(0,) * (device == "cuda")
         )
-        self.block = min(options.memory_gib * 2**30, self.room.total / 16)
-        self.kept = Kept(int(options.cache * free))
+        self.block, self.kept = min(options.memory_gib * 2**30, self.memory / 16), Kept(cache)
 
     def take_arena(self) -> Shared:
         """Memory that one contestant at a time shares with the referee."""
@@ -259,7 +254,7 @@ class Referee:
             reference = self._reference(task)
             with self.room.take(self._takes(reference)), self.private_folder() as folder:
                 if reference.large():
-                    self.baseline.clear()
+                    self.clear()
                 try:
                     self._judge(verdict, reference, code, folder)
                 finally:
@@ -285,7 +280,7 @@ class Referee:
             reference = self.references.pop(task.key, None)
             try:
                 reference = reference or Reference(
-                    task, self.device, self.key, self.kept, self.room.total, self.options.precision
+                    task, self.device, self.key, self.kept, self.memory, self.options.precision
                 )
             except Fault:
                 raise
@@ -295,7 +290,7 @@ class Referee:
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference
-            while len(self.references) > 64 or 8 * self._weights() > self.room.total and len(self.references) > 1:
+            while len(self.references) > 64 or 8 * self._weights() > self.memory and len(self.references) > 1:
                 self.references.popitem(last=False)
         return reference
 
@@ -307,12 +302,17 @@ class Referee:
     def _weights(self) -> int:
         return sum(reference.sizes[0] for reference in self.references.values())
 
+    def clear(self):
+        """Nothing lies in the device's memory but what is at work: for a large task."""
+        self.baseline.clear()
+        self.kept.clear()
+        with self.use_gpu():
+            while self.arenas:
+                self.arenas.pop().close()
+
     def tidy(self):
         """What a large task leaves in torch's hands is wanted by the contestants of the next one."""
-        if (
-            self.device == "cuda"
-            and 16 * (torch.cuda.memory_reserved() - torch.cuda.memory_allocated()) > self.room.total
-        ):
+        if self.device == "cuda" and 16 * (torch.cuda.memory_reserved() - torch.cuda.memory_allocated()) > self.memory:
             with self.use_gpu():
                 torch.cuda.empty_cache()
 
@@ -342,14 +342,12 @@ class Referee:
             verdict.timing = "simulated" if self.simulated else "measured"
             if not self.simulated:
                 samples = self._clocked(contest, reference, truth, last)
+                profiles = [contest.profile(last)]
                 lap("timing")
-                with self.use_gpu():
-                    profiles = [contest.profile(truth, last)]
-                lap("profiler")
             needed, unknown, later = contest.needs(truth, [kernel for kernel, mine, _ in launched if mine])
             if self.simulated:  # of several forwards that only the candidate could tell apart
                 samples = max((self._clocked(contest, reference, truth, reply) for reply in [last, *later]), key=middle)
-                profiles = [contest.profile(truth, reply) for reply in [last, *later]]
+                profiles = [contest.profile(reply) for reply in [last, *later]]
             verdict.kernel_ms = middle(samples)
             lap("knockout")
         worked = needed - copies

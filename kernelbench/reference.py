@@ -109,6 +109,11 @@ class Kept:
                 self.results.move_to_end(key)
             return self.results.get(key)
 
+    def clear(self):
+        with self.lock:
+            self.nbytes = 0
+            self.results.clear()
+
     def put(self, key: tuple, result: tuple):
         with self.lock:
             if key in self.results or 16 * nbytes(result) > self.limit:

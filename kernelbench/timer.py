@@ -26,6 +26,7 @@ class Timer:
         self.fastest = 0.0  # ms that half of the timed forwards stay below, by their events
         self.cold = True  # the next block of full size allocates memory
         self.calibrates = False  # what a block takes beyond its events is settled by this one
+        self.rows: list[tuple] | None = None  # of the profile, see _profile
 
     def times(self, reference: Reference, last: dict) -> list[list[float]]:
         """Samples of one forward in ms, by block; `last`: the reply to a call."""
@@ -68,20 +69,23 @@ class Timer:
                 text = f"its events say {said * 1e3:.1f} us a forward, the referee's clock {(said + slow) * 1e3:.1f} us"
                 raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
             return [[e + slow for e in b.events] for b in counted]
-        return [b.samples() for b in good]
+        return [b.samples(plan, trusted) for b in good]
 
     def _rounds(self, reference: Reference, plan: "Plan", blocks: list, wanted: int) -> tuple[list["Block"], bool]:
         """Times up to three rounds of blocks, with the GPU to itself. The blocks that count; whether somebody else uses the GPU, where too few
         do or others will be measured by them."""
+        trusted = self.contest.entry == "Model"
         with self.contest.referee.use_gpu(alone=True):
             for _ in range(3):
                 blocks += self._blocks(reference, plan, wanted)
                 self._calibrate(plan, blocks)
                 counted = prompt(blocks)
-                good = [b for b in counted if self.contest.entry == "Model" or b.believed(plan)]
-                good = counted if good and agree([b.samples() for b in counted]) else good
-                if 2 * len(good) >= wanted and agree([b.samples() for b in good]):
+                good = [b for b in counted if trusted or b.believed(plan)]
+                good = counted if good and agree([b.samples(plan, trusted) for b in counted]) else good
+                if 2 * len(good) >= wanted and agree([b.samples(plan, trusted) for b in good]):
                     break
+            if self.rows is None and self.contest.device == "cuda":
+                self.rows = self._profile(reference, plan)
             doubtful = self.calibrates or 2 * len(good) < wanted
             shared = doubtful and self.contest.referee.cycles.shared()
         with self.contest.referee.use_gpu():
@@ -89,11 +93,23 @@ class Timer:
                 self._check(reference, block)
         return good, shared
 
+    def _profile(self, reference: Reference, plan: "Plan") -> list[tuple[str, float, float]]:
+        """Kernel rows by torch.profiler, while nobody else uses the GPU, which would stretch some of them: name, ms and launches per forward."""
+        tensors, names = [], [("profile", self.contest.folder, i) for i in range(min(3, plan.calls))]
+        trees = [flatten(reference.inputs(*name), tensors, exact=True) for name in names]
+        self.contest.arena.refill(tensors)
+        self.contest.referee.flush()
+        self.contest.settle()
+        reply, _ = self.contest.ask({"do": "profile", "tree": trees}, self.contest.options.call_s)
+        return claims(reply.get("rows"), (str, float, (int, float)))
+
     def _calibrate(self, plan: "Plan", blocks: list["Block"]):
-        """What the reference's blocks take beyond their events: of one that waits for its GPU, what those of other tasks do."""
+        """What the reference's blocks take beyond their forwards, half of which take no longer than the median: the GPU's change from one process
+        to the other lies now before a block's first event and now behind it. Of one that waits for its GPU, what those of other tasks do."""
         if self.contest.entry != "Model":
             return
-        known, extra = self.contest.referee, [b.wall - b.filling - sum(b.events) for b in prompt(blocks)]
+        usual = middle([b.events for b in prompt(blocks)])
+        known, extra = self.contest.referee, [b.wall - b.filling - usual * len(b.events) for b in prompt(blocks)]
         if not self.calibrates:
             plan.overhead = min(*extra, plan.overhead)
         elif prompt(blocks)[0].prompt:
@@ -246,10 +262,12 @@ class Block:
     def believed(self, plan: Plan) -> bool:
         return self.unexplained(plan) <= max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))
 
-    def samples(self) -> list[float]:
-        """The events; their mean, which the clock has confirmed, where a few of them carry most of the time."""
-        mean = statistics.mean(self.events)
-        return self.events if mean <= 1.1 * statistics.median(self.events) + 0.002 else [mean] * len(self.events)
+    def samples(self, plan: Plan, trusted: bool = False) -> list[float]:
+        """The events; where a few of them carry most of the time that the clock confirms, their mean, unless they are trusted: then
+        something else came between."""
+        mean, confirmed = statistics.mean(self.events), (self.wall - self.filling - plan.overhead) / len(self.events)
+        whole, usual = min(mean, confirmed), statistics.median(self.events)
+        return self.events if trusted or whole <= 1.1 * usual + 0.002 else [whole] * len(self.events)
 
 
 def middle(blocks: list[list[float]]) -> float:
@@ -273,3 +291,14 @@ def positive(value) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
         raise Stop("hack", f"The candidate's process claims a time of {str(value)[:50]} ms.", "protocol")
     return float(value)
+
+
+def claims(rows, types: tuple) -> list[tuple]:
+    """Rows that a contestant sent, each of these types; Stop on anything else."""
+    if not isinstance(rows, (list, tuple)) or len(rows) > 10_000:
+        raise Stop("hack", "The candidate's process sent no list of kernels.", "protocol")
+    for row in rows:
+        good = isinstance(row, (list, tuple)) and len(row) == len(types) and all(map(isinstance, row, types))
+        if not good or any(isinstance(v, (int, float)) and not 0 <= v < 1e12 for v in row):
+            raise Stop("hack", f"The candidate's process sent a malformed row: {str(row)[:100]}", "protocol")
+    return [tuple(row) for row in rows]

@@ -110,9 +110,9 @@ def test_a_small_lie_gains_nothing(judged, factor):
 
 
 def test_a_few_calls_that_carry_all_the_time_are_no_fast_median():
-    assert Block(10.0, [0.01] * 6 + [1.0] * 4, []).samples() == pytest.approx([0.406] * 10)
-    assert Block(10.0, [1.0, 1.01, 0.99], []).samples() == [1.0, 1.01, 0.99]
     plan = Plan(3, [], [], overhead=1.0, jitter=0.12)
+    assert Block(10.0, [0.01] * 6 + [1.0] * 4, []).samples(plan) == pytest.approx([0.406] * 10)
+    assert Block(10.0, [1.0, 1.01, 0.99], []).samples(plan) == [1.0, 1.01, 0.99]
     assert Block(10.0, [1.0, 2.0, 3.0], []).unexplained(plan) == pytest.approx(1.0)
     assert Block(10.0, [1.0, 2.0, 3.0], [], filling=2.4).unexplained(plan) == pytest.approx(0.2)
     for left, believed in ((0.17, True), (0.19, False)):  # 3 % of 2 ms a forward are 0.06, 0.18 in all
@@ -311,6 +311,21 @@ def test_the_first_and_the_last_output_of_a_block_are_always_taken(calls):
     assert all({0, calls - 1} <= set(picks) and picks == sorted(set(picks)) for picks, _ in taken)
     assert all(len(picks) == len(outputs) <= 4 for picks, outputs in taken)
     assert {pick for picks, _ in taken for pick in picks} == set(range(calls))
+
+
+def test_what_is_no_forward_s_work_is_not_counted_as_such():
+    """The GPU changed from one process to the other behind the first event: 0.6 of the 1.0 ms that a block takes beyond its forwards, which are
+    16 x 0.1 ms by the clock. Work of 0.6 ms in one forward would show in the clock. A reference that is trusted has the median."""
+    plan, events = Plan(16, [], [], overhead=1.0), [0.7] + [0.1] * 15
+    assert Block(1.0 + 1.6 + 0.01, events, []).samples(plan) == events
+    assert Block(3.0 + 1.6 + 0.01, events, [], filling=2.0).samples(plan) == events
+    assert Block(1.0 + 2.2, events, []).samples(plan) == pytest.approx([2.2 / 16] * 16)
+    assert Block(1.0 + 2.2, events, []).samples(plan, trusted=True) == events
+    timer = SimpleNamespace(
+        contest=SimpleNamespace(entry="Model", referee=SimpleNamespace(overhead=math.inf)), calibrates=True
+    )
+    Timer._calibrate(timer, plan, [Block(2.6, events, []), Block(2.61, [0.1] * 16, []), Block(2.62, [0.1] * 16, [])])
+    assert (plan.overhead, plan.jitter) == pytest.approx((1.0, 0.01))
 
 
 def test_blocks_that_were_queued_ahead_are_those_that_count():

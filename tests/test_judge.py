@@ -8,10 +8,10 @@ import pytest
 
 from gym import Gym, Job
 from kernelbench import Task, load_tasks
-from kernelbench.contest import Contest, claims
+from kernelbench.contest import Contest
 from kernelbench.judge import STATUSES, Options, Verdict
 from kernelbench.process import Stop
-from kernelbench.timer import positive
+from kernelbench.timer import claims, positive
 
 KERNELS = Path(__file__).parent / "kernels"
 TASK = Task("task", (KERNELS / "task.py").read_text())

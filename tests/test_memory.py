@@ -14,7 +14,7 @@ from kernelbench import Task, compare, draws, judge, wire
 from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
 from kernelbench.process import Stop
-from kernelbench.reference import Reference
+from kernelbench.reference import Kept, Reference
 
 LARGE = """import torch
 import torch.nn as nn
@@ -101,7 +101,7 @@ def test_no_more_than_three_of_a_size_lie_in_memory(values, referee, monkeypatch
 
 def test_a_task_that_does_not_fit_is_no_fault_of_the_kernel(referee, monkeypatch):
     """Twice 2 MB, and 64 MB for what a process takes at all."""
-    monkeypatch.setattr(referee.room, "total", 2**30 // 20)
+    monkeypatch.setattr(referee, "memory", 2**30 // 20)
     verdict = referee.judge(Task("does not fit", TASK.source + "\n"), reference_code(TASK))
     assert verdict.status == "gym_error"
     assert verdict.message == "the task does not fit needs 0.1 GiB, this machine has 0.0"
@@ -113,6 +113,17 @@ def test_a_large_task_has_the_memory_to_itself(referee):
     for memory, large in ((8 * reference.need(), False), (8 * reference.need() - 1, True)):
         reference.memory = memory
         assert reference.large() is large
+
+
+def test_what_lies_beside_the_evaluations_is_no_room_of_theirs(referee):
+    """A tenth of the free memory is for kept outputs (none here), a sixteenth for what torch may keep. A large task clears what it can."""
+    assert referee.kept.limit == 0 and referee.room.total == pytest.approx(referee.memory * 15 / 16, abs=1)
+    kept = Kept(1 << 20)
+    for i in range(3):
+        kept.put((i,), ([], [torch.zeros(1 << 14)]))
+    assert kept.nbytes == 3 << 16
+    kept.clear()
+    assert kept.nbytes == 0 and kept.get((0,)) is None
 
 
 def test_whether_a_task_is_large_is_known_before_it_runs(referee):
