@@ -49,10 +49,11 @@ class Contest:
         return self
 
     def __exit__(self, *_):
-        dead, self.lost = self.process.close(), True
+        self.lost = True
         with (
             self.referee.use_gpu()
         ):  # to free memory is to wait for the GPU, which in a block waits for another process
+            dead = self.process.close()
             self.opened.close()
             self.referee.give_arena(self.arena, dead)
 
@@ -90,7 +91,8 @@ class Contest:
             raise Fault(f"the task {reference.task.name} has an argument that cannot be sent: {error}") from None
         message = {"do": "build", "how": how, "names": names, "seed": reference.seed, "moved": reference.moved}
         message |= {"bold": reference.dared, "init": init}
-        self._show(tensors + extra)
+        with self.referee.use_gpu():
+            self._show(tensors + extra)
         reply, _ = self.ask(message, self.options.load_s)
         unmatched = reply.get("unmatched")
         unmatched = [str(n)[:100] for n in unmatched[:1000]] if isinstance(unmatched, list) else []

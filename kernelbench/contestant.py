@@ -351,7 +351,8 @@ class Mark:
 
 
 def zygote(fd: int, device: str):
-    """Fork a confined contestant for each {"job", "config"} that arrives (with its socket), report each death as {"exit": job, ...}."""
+    """Fork a confined contestant for each {"job", "config"} that arrives (with its socket), report each death as {"exit": job, ...}. After
+    {"alone": job} all others stand still, and forks wait, until {"alone": None}."""
     torch.set_num_threads(1)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sandbox.prepare(root, device)
@@ -367,8 +368,10 @@ def zygote(fd: int, device: str):
     signal.set_wakeup_fd(wake_w)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     control.send({"ready": os.getpid()})
+    alone, later = None, []
     while True:
-        ready, _, _ = select.select([control.sock, wake_r], [], [])
+        now = later and alone is None
+        ready, _, _ = select.select([control.sock, wake_r], [], [], 0 if now else None)
         if wake_r in ready:
             os.read(wake_r, 4096)
         while children:
@@ -379,17 +382,25 @@ def zygote(fd: int, device: str):
                 job = children.pop(pid)
                 sandbox.sweep(set(children))
                 control.send({"exit": job, "code": os.waitstatus_to_exitcode(status)})
-        if control.sock not in ready:
+        if control.sock not in ready and not now:
             continue
         try:
-            message, fds = control.recv()
+            message, fds = later.pop(0) if now else control.recv()
         except Closed:
             sandbox.sweep(set())
             os._exit(0)
+        if "alone" in message:
+            alone = message["alone"]
+            for pid, job in children.items():
+                os.kill(pid, signal.SIGSTOP if alone not in (None, job) else signal.SIGCONT)
+            continue
         if "kill" in message:
             for pid, job in children.items():
                 if job == message["kill"]:
                     os.kill(pid, signal.SIGKILL)  # the first process of its PID namespace: all descendants die with it
+            continue
+        if alone is not None:
+            later.append((message, fds))
             continue
         off = sandbox.isolate()
         pid = os.fork()

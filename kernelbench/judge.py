@@ -35,7 +35,7 @@ from kernelbench import Task, clock, times
 from kernelbench.baseline import Baseline
 from kernelbench.contest import Contest
 from kernelbench.look import look
-from kernelbench.process import Died, Fault, Room, Stop, Turnstile, Zygote
+from kernelbench.process import Died, Fault, Process, Room, Stop, Turnstile, Zygote
 from kernelbench.reference import Kept, Reference
 from kernelbench.roofline import figures, peaks
 from kernelbench.simulate import DEVICES
@@ -58,9 +58,8 @@ class Verdict:
     speedup_ci: list[float] | None = None  # 95 % interval of the ratio of medians, see clock.py
     reference_ms: float | None = None
     kernel_ms: float | None = None
-    coverage: float = (
-        0.0  # own kernels' time, credited up to (reference kernel time - candidate's library time), / all kernel time
-    )
+    # own kernels' time, credited up to (reference kernel time - candidate's library time), / all kernel time
+    coverage: float = 0.0
     coverage_raw: float = 0.0  # own kernels' time / all kernel time
     kernels: list[dict] = field(default_factory=list)
     reference_kernels: list[dict] = field(default_factory=list)  # the same of the reference
@@ -75,9 +74,8 @@ class Verdict:
     tf32: bool = False  # on both sides
     baseline: str = "eager"  # what the reference's time is of: eager, compile (torch.compile), max-autotune
     reference_times: dict = field(default_factory=dict)  # of this evaluation: see times.figures
-    clock: dict = field(
-        default_factory=dict
-    )  # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
+    # the GPU while both sides were timed: see clock.summary; drift: against the time on disk
+    clock: dict = field(default_factory=dict)
     sandbox: dict = field(default_factory=dict)
     memory: dict = field(default_factory=dict)  # bytes of the task's weights, inputs and outputs
     # load, correctness (compilation, and waiting for the reference's time), timing (waiting for the GPU, and the profile), knockout, reference, total
@@ -168,11 +166,8 @@ class Referee:
         # torch imports 900 modules for the first operator on its meta device (reference.py): meanwhile, as the zygote does its own
         threading.Thread(target=lambda: torch.ones(1, device="meta") * 2, daemon=True).start()
         self.zygote, self.arenas, self.baseline = (zygote or Zygote(device)).ready(), [], Baseline(self)
-        free = (
-            torch.cuda.mem_get_info()[0]
-            if device == "cuda"
-            else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        )
+        pages = math.prod(map(os.sysconf, ("SC_PHYS_PAGES", "SC_PAGE_SIZE")))
+        free = torch.cuda.mem_get_info()[0] if device == "cuda" else pages
         self.memory, cache = int(options.memory * free), int(options.cache * free)
         # beside the evaluations lie kept outputs, what torch may keep (tidy), residents, arenas; a task that has it all for itself clears most of that
         aside = cache + self.memory // 16 + (RESIDENT * options.residents + ARENA * 16) * (device == "cuda")
@@ -210,12 +205,18 @@ class Referee:
         """The GPU just now, by NVML; stretch: how much longer than ever before a fixed number of cycles takes."""
         return self.watch() | {"stretch": self.cycles.stretch()} if self.watch else clock.UNKNOWN | {"stretch": 1.0}
 
-    def use_gpu(self, alone: bool = False):
-        """While inside, nobody else times a kernel; alone: nobody else uses the GPU but for first forwards, which are compilation
-        with a moment of GPU time and would make everybody wait. Simulated times need no such care."""
+    @contextlib.contextmanager
+    def use_gpu(self, alone: Process | None = None):
+        """While inside, nobody else times a kernel; alone: nobody but this contestant and the referee uses the GPU at all. The others stand
+        still, whatever they do: a first forward compiles and tunes kernels for seconds, and nobody knows when. Simulated times need no such care."""
         if self.device == "cpu":
-            return contextlib.nullcontext()
-        return self.turnstile.exclusive() if alone else self.turnstile.shared()
+            yield
+        elif alone:
+            with self.turnstile.exclusive(), alone.zygote.alone(alone.job):
+                yield
+        else:
+            with self.turnstile.shared():
+                yield
 
     def close(self):
         self.timers.shutdown(wait=False, cancel_futures=True)
@@ -251,7 +252,8 @@ class Referee:
             with self.looking:  # ast.parse in several threads may raise SystemError (Python 3.11)
                 verdict.findings = [asdict(finding) for finding in look(code, "ModelNew")]
             self._revive()
-            reference = self._reference(task)
+            with self.use_gpu():
+                reference = self._reference(task)
             with self.room.take(self._takes(reference)), self.private_folder() as folder:
                 if reference.large():
                     self.clear()

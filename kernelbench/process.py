@@ -87,8 +87,20 @@ class Zygote:
         return Process(self, job, Channel(ours))
 
     def kill(self, job: int):
+        self._tell({"kill": job})
+
+    def _tell(self, message: dict):
         with self.lock, contextlib.suppress(OSError):  # a dead zygote's forks are dead
-            self.control.send({"kill": job})
+            self.control.send(message)
+
+    @contextlib.contextmanager
+    def alone(self, job: int):
+        """While inside, all contestants but this one stand still, and none is forked."""
+        self._tell({"alone": job})
+        try:
+            yield
+        finally:
+            self._tell({"alone": None})
 
     def close(self):
         self.control.sock.close()  # the zygote ends what its contestants left, and itself

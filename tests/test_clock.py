@@ -215,6 +215,7 @@ def test_inputs_are_filled_in_behind_the_gate(judged, monkeypatch):
         return tell(process, message, *args, **options)
 
     monkeypatch.setattr(Process, "tell", told)
+    monkeypatch.setattr(Timer, "_profile", lambda *_: [])  # fills inputs in as well
     assert judged[0](HONEST)
     one = ["settle", "open", "refill", "flush", "block", "_held", "close"]
     if torch.cuda.is_available():

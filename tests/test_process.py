@@ -121,6 +121,60 @@ def test_a_contestant_that_cannot_start_says_why():
         zygote.close()
 
 
+def state(pid: int) -> str:
+    """R, S, T (stopped).., by the kernel."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def test_while_one_is_alone_the_others_stand_still(tmp_path):
+    """And none is forked until it is over; a contestant that stands still can be killed."""
+    zygote = Zygote("cpu").ready()
+    config = {
+        "device": "cpu",
+        "tf32": False,
+        "precision": "fp32",
+        "compile": None,
+        "simulate": "H200",
+        "any_code": False,
+    }
+
+    def fork(name: str) -> Process:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernel.py").write_text("class ModelNew: pass")
+        return zygote.fork(config | {"folder": str(tmp_path / name), "path": str(tmp_path / name / "kernel.py")})
+
+    def children() -> list[int]:
+        with open(f"/proc/{zygote.process.pid}/task/{zygote.process.pid}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    def wait(until):
+        for _ in range(500):
+            if until():
+                return True
+            time.sleep(0.01)
+        return False
+
+    try:
+        processes = [fork(name) for name in "abc"]
+        for process in processes:
+            process.first(20)
+        pids = children()  # in the order of their birth
+        with zygote.alone(processes[1].job):
+            assert wait(lambda: [state(pid) == "T" for pid in pids] == [True, False, True])
+            late = fork("d")
+            assert processes[1].ask({"do": "load", "entry": "ModelNew"}) == ({}, [])
+            assert processes[2].close() and wait(lambda: children() == pids[:2])
+            processes[0].tell({"do": "load", "entry": "ModelNew"})
+            assert not processes[0].answers(0.3) and not late.answers(0.0) and children() == pids[:2]
+        assert processes[0].reply(20) == ({}, []) and late.first(20)
+        assert len(children()) == 3 and all(state(pid) != "T" for pid in children())
+        for process in (*processes[:2], late):
+            process.close()
+    finally:
+        zygote.close()
+
+
 def test_turnstile_keeps_the_timed_alone():
     turnstile, inside, worst, order = Turnstile(), [0, 0], [], []
 
