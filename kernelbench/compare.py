@@ -1,5 +1,6 @@
 """Is an output right? Tolerances by dtype and relative to the scale of the expected output."""
 
+import importlib
 import math
 import random
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ import torch
 
 CHUNK = {"cpu": 1 << 18, "cuda": 1 << 23}  # values that are compared at once
 SINGLE = {"cuda"}  # where float32 is compared as it is
+FUSED = 1 << 24  # values of an output from which on Triton kernels of our own do it there
 EIGHT = {torch.float8_e4m3fn: 0.125, torch.float8_e5m2: 0.25}  # tolerance of 8-bit floats: one step
 EIGHT |= {torch.float8_e4m3fnuz: 0.125, torch.float8_e5m2fnuz: 0.25}
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
@@ -108,7 +110,11 @@ def mismatch(
         return good
 
     doubts = [] if doubt is None else [doubt.to(expected.device).view_as(expected)]
-    if text := _faults([output, expected, *doubts], right, brief):
+    fused = _fused(output, expected) if wide == torch.float32 and not doubts else None
+    number, squares = fused.right(output, expected, tol, slack) if fused else (0, 0.0)
+    if number == expected.numel():
+        error.fill_(squares)
+    elif text := _faults([output, expected, *doubts], right, brief):
         return text
     error = math.sqrt(error.item() / expected.numel())
     allowed = max(tol * std, 8 * torch.finfo(expected.dtype).eps * rms)
@@ -149,9 +155,10 @@ def _scale(t: torch.Tensor) -> tuple[int, float, float, torch.dtype]:
     on a GPU in float32, where its values are all finite and far from that one's ends."""
     count, total, square = torch.zeros(3, dtype=torch.float64, device=t.device)
     if t.device.type in SINGLE and t.dtype != torch.float64:
-        near = None
-        for _, (part,) in pieces(t):
-            near = part.float().mean() if near is None else near  # the sums of what is left lose nothing
+        near = next(pieces(t))[1][0].float().mean()  # without it the sums lose nothing
+        fused = _fused(t)
+        total, square = torch.tensor(fused.sums(t, near.item()), dtype=torch.float64) if fused else (total, square)
+        for _, (part,) in () if fused else pieces(t):
             part = part.float() - near
             total += part.sum()
             square += torch.linalg.vector_norm(part).double().square()
@@ -168,6 +175,20 @@ def _scale(t: torch.Tensor) -> tuple[int, float, float, torch.dtype]:
         square += part.square().sum()
     mean, square = total / count.clamp_min(1), square / count.clamp_min(1)
     return int(count), square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item(), torch.float64
+
+
+def _fused(*tensors: torch.Tensor):
+    """The module that compares such tensors, or None."""
+    t = tensors[0]
+    if t.device.type not in SINGLE or t.numel() < FUSED or not all(map(torch.Tensor.is_contiguous, tensors)):
+        return None
+    return importlib.import_module("kernelbench.fused")  # imports Triton
+
+
+def warm(device: str):
+    """Compiles what compares large outputs there."""
+    if device in SINGLE:
+        importlib.import_module("kernelbench.fused").warm(device)
 
 
 def _faults(tensors: list[torch.Tensor], right, brief: bool) -> "Wrong | None":

@@ -33,6 +33,7 @@ import torch
 
 from kernelbench import Task, clock, times
 from kernelbench.baseline import Baseline
+from kernelbench.compare import warm
 from kernelbench.contest import Contest
 from kernelbench.look import look
 from kernelbench.process import Died, Fault, Process, Room, Stop, Turnstile, Zygote
@@ -151,8 +152,7 @@ class Referee:
         self.simulated, self.watch = device == "cpu", None
         self.overhead = math.inf  # ms that a block of timed forwards takes beyond its events, at least: see timer.py
         self.references: OrderedDict[str, Reference] = OrderedDict()
-        self.folder = tempfile.mkdtemp(prefix="drkernel-")
-        self.jobs = 0
+        self.folder, self.jobs = tempfile.mkdtemp(prefix="drkernel-"), 0
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
         if device == "cuda":
             properties = torch.cuda.get_device_properties(0)
@@ -163,8 +163,8 @@ class Referee:
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
         else:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
-        # torch imports 900 modules for the first operator on its meta device (reference.py): meanwhile, as the zygote does its own
-        threading.Thread(target=lambda: torch.ones(1, device="meta") * 2, daemon=True).start()
+        # meanwhile, as the zygote does its own: torch imports 900 modules for the first operator on its meta device (reference.py)
+        threading.Thread(target=lambda: (torch.ones(1, device="meta") * 2, warm(device)), daemon=True).start()
         self.zygote, self.arenas, self.baseline = (zygote or Zygote(device)).ready(), [], Baseline(self)
         pages = math.prod(map(os.sysconf, ("SC_PHYS_PAGES", "SC_PAGE_SIZE")))
         free = torch.cuda.mem_get_info()[0] if device == "cuda" else pages

@@ -60,7 +60,6 @@ class Timer:
             if not (wait and shared):
                 break
             time.sleep(wait)  # somebody's kernel that hangs, perhaps
-        self.fastest = middle([b.events for b in blocks])
         if 2 * len(good) < wanted and not trusted:
             counted = prompt(blocks)
             slow = max(0.0, min(b.unexplained(plan) for b in counted))
@@ -84,6 +83,7 @@ class Timer:
                 good = counted if good and agree([b.samples(plan, trusted) for b in counted]) else good
                 if 2 * len(good) >= wanted and agree([b.samples(plan, trusted) for b in good]):
                     break
+            self.fastest = middle([b.events for b in blocks])
             if self.rows is None and self.contest.device == "cuda":
                 self.rows = self._profile(reference, plan)
             doubtful = self.calibrates or 2 * len(good) < wanted
@@ -95,7 +95,10 @@ class Timer:
 
     def _profile(self, reference: Reference, plan: "Plan") -> list[tuple[str, float, float]]:
         """Kernel rows by torch.profiler, while nobody else uses the GPU, which would stretch some of them: name, ms and launches per forward."""
-        tensors, names = [], [("profile", self.contest.folder, i) for i in range(min(3, plan.calls))]
+        number = max(
+            min(3, plan.calls), min(8, plan.calls, int(20 / self.fastest))
+        )  # of short forwards more, about 20 ms
+        tensors, names = [], [("profile", self.contest.folder, i) for i in range(number)]
         trees = [flatten(reference.inputs(*name), tensors, exact=True) for name in names]
         self.contest.arena.refill(tensors)
         self.contest.referee.flush()

@@ -1,4 +1,8 @@
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -254,6 +258,69 @@ def test_single_precision_says_what_double_precision_says(kind, device, monkeypa
                 assert said[-1] == (mismatch(output.to(device), expected.to(device), brief=True) is None)
         found.append(said)
     assert found[0] == found[1] and found[0][0] and not any(found[0][-3:])
+
+
+FUSED = """
+import math, sys
+import torch
+from kernelbench import compare, fused
+
+compare.SINGLE, compare.FUSED, fused.PROGRAMS, fused.BLOCK = {"cpu"}, 1, 7, 64
+torch.manual_seed(0)
+for n in (1, 64, 65, 1000):
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        t = (torch.randn(n) * 3 + 100).to(dtype)
+        o = (t + torch.randn(n) * 0.02).to(dtype)
+        total, square = fused.sums(t, 99.5)
+        assert math.isclose(total, (t.double() - 99.5).sum().item(), rel_tol=1e-5, abs_tol=1e-4)
+        assert math.isclose(square, (t.double() - 99.5).square().sum().item(), rel_tol=1e-5)
+        number, squares = fused.right(o, t, 1e-4, 5e-3)
+        off = (o.double() - t.double()).abs()
+        assert number == (off <= 1e-4 * t.double().abs() + 5e-3).sum()
+        assert math.isclose(squares, off.square().sum().item(), rel_tol=1e-5, abs_tol=1e-9)
+bad = torch.full((100,), math.nan)
+assert fused.right(bad, torch.zeros(100), 1.0, 1.0)[0] == 0 and math.isnan(fused.sums(bad, 0.0)[0])
+asked, find = set(), compare._fused
+for fuse in (lambda *t: asked.add(len(t)) or find(*t), lambda *t: None):
+    compare._fused = fuse
+    torch.manual_seed(1)
+    said = []
+    for offset, size in ((0, 1), (1e3, 1e-2), (0, 1e-20), (0, 1e25)):
+        expected = offset + size * torch.randn(500)
+        for error in (0, 0.5e-4, 0.9e-4, 1.1e-4, 3e-4, math.nan):
+            for where in (slice(None), slice(-1, None)):
+                output = expected.clone()
+                output[where] += error * (size + expected[where].abs())
+                said.append(str(compare.mismatch(output, expected)))
+                said.append(compare.mismatch(output.view(2, -1).T, expected.view(2, -1).T, brief=True) is None)
+    print(said)
+assert asked == {1, 2}
+"""
+
+
+def test_triton_kernels_say_what_torch_says():
+    """On the CPU they are interpreted, in a process of their own; the outcome of every comparison is the same with them and without."""
+    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(compare.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", FUSED], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    one, other = done.stdout.splitlines()
+    assert one == other and "'None'" in one and "values are wrong" in one and "error (rms" in one
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_large_outputs_on_a_gpu(dtype, monkeypatch):
+    """More values than 32 bits count, but for one wrong value in the last place."""
+    n = (1 << 31) + 12_345
+    expected = torch.randn(n, device="cuda", dtype=dtype)
+    output = expected.clone()
+    monkeypatch.setattr(compare, "_faults", None)  # the kernels alone
+    assert mismatch(output, expected) is None
+    monkeypatch.undo()
+    output[-1] += 9
+    assert f"1 of {n} values are wrong, the first at ({n - 1},)" in mismatch(output, expected)
+    count, rms, std, _ = _scale(expected)
+    assert (count, rms, std) == (n, pytest.approx(1, rel=1e-3), pytest.approx(1, rel=1e-3))
 
 
 def test_briefly_no_more_than_the_first_wrong_piece_is_looked_at(monkeypatch):
