@@ -49,8 +49,8 @@ class Timer:
         believed where its events leave no more unexplained than 3 % or 2 us a forward, or than the reference's own blocks did; one such
         block speaks for those that agree with it (1 %). One whose CPU was not ready when the gate opened counts where no other does (code
         that waits for its GPU), with its last message's time. Where too few are left or they disagree, more blocks are timed, up to three
-        times as many; where that does not help, the referee's clock is the figure, and events that are far from it are a hack, unless
-        somebody else uses the GPU, which is waited for."""
+        times as many; where that does not help, what is not explained is added, but for what would have been believed, and events that are
+        far from the referee's clock are a hack, unless somebody else uses the GPU, which is waited for."""
         plan, trusted = self.plan(reference), self.contest.entry == "Model"
         blocks, wanted = [], max(self.contest.options.blocks, -(-8 // plan.calls))
         with self.contest.referee.use_gpu():
@@ -63,11 +63,12 @@ class Timer:
         if 2 * len(good) < wanted and not trusted:
             counted = prompt(blocks)
             slow = max(0.0, min(b.unexplained(plan) for b in counted))
+            added = max(0.0, min(b.unexplained(plan) - b.free(plan) for b in counted))
             said = statistics.mean(e for b in counted for e in b.events)
             if counted[0].prompt and slow > max(0.25 * said, 0.010, 2 * JITTER / plan.calls) and not shared:
                 text = f"its events say {said * 1e3:.1f} us a forward, the referee's clock {(said + slow) * 1e3:.1f} us"
                 raise Stop("hack", f"The process reports times that cannot be: {text}.", "clock")
-            return [[e + slow for e in b.events] for b in counted]
+            return [[e + added for e in b.events] for b in counted]
         return [b.samples(plan, trusted) for b in good]
 
     def _rounds(self, reference: Reference, plan: "Plan", blocks: list, wanted: int) -> tuple[list["Block"], bool]:
@@ -262,8 +263,12 @@ class Block:
         """ms per forward that nothing accounts for."""
         return (self.wall - self.filling - sum(self.events) - plan.overhead) / len(self.events)
 
+    def free(self, plan: Plan) -> float:
+        """ms per forward that need no explanation."""
+        return max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))
+
     def believed(self, plan: Plan) -> bool:
-        return self.unexplained(plan) <= max(0.03 * statistics.mean(self.events), 0.002, plan.jitter / len(self.events))
+        return self.unexplained(plan) <= self.free(plan)
 
     def samples(self, plan: Plan, trusted: bool = False) -> list[float]:
         """The events; where a few of them carry most of the time that the clock confirms, their mean, unless they are trusted: then
