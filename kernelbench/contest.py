@@ -208,7 +208,7 @@ class Contest:
     def needs(self, reference: Reference, own: list[str]) -> tuple[set[str], set[str], list[dict]]:
         """The own kernels that the output needs: not right with what all of them wrote on other inputs, nor with random numbers from the one.
         And those of which that is not known, because the process did not survive an earlier test. The tests of all of them are mixed with
-        forwards of which nothing is replaced: the replies to these."""
+        forwards of which nothing is replaced, and followed by one without a GPU: the replies to these."""
         if own and self.graphs:
             self.record_again(reference)
         elif own and self.forgot and not self.check(reference, "check", 2, "recorded", mode="record"):
@@ -227,6 +227,10 @@ class Contest:
             kernel = left.pop()  # what makes indices for others comes early in a forward, and survives its test least
             if not all(self.right_despite(reference, how, kernel) for how in ("noise", "huge")):
                 needed.add(kernel)
+        if (
+            self.device == "cpu" and own and not self.lost
+        ):  # no timed forwards tell what becomes of the code after its tests
+            later.append(self.check(reference, "check", 1, "later", len(order), mode="copies"))
         return needed, set(left), later
 
     def right_despite(self, reference: Reference, mode: str, kernel: str | None = None, number: int = 0) -> bool:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gym import Gym, Job
-from kernelbench import Task, load_tasks
+from kernelbench import Task, contest, load_tasks
 from kernelbench.contest import Contest
-from kernelbench.judge import STATUSES, Options, Verdict
+from kernelbench.judge import STATUSES, Options, Referee, Verdict
 from kernelbench.process import Stop
 from kernelbench.timer import claims, positive
 
@@ -529,3 +529,18 @@ def test_graphs_are_knocked_out_whenever_they_are_recorded(records, mode):
     assert contest._right_anew(None, mode, "chain") is False
     assert len(set(contest.seen)) == len(contest.seen) == 4 * min(records + 2, 6)  # each on inputs of its own
     assert Recording(records, show=True)._right_anew(None, mode, "chain") is True
+
+
+@pytest.mark.parametrize("right", [4, 6, 8])
+def test_code_that_errs_later_is_wrong_whatever_the_order_of_its_tests(right, monkeypatch):
+    """Without a GPU no timed forwards show it: four or five draws, three forwards in any order, one with noise, and one more: nine at least."""
+    later = "self.calls = getattr(self, 'calls', 0) + 1\n        return o if self.calls <= RIGHT else o * 0"
+    code = fused("return o", later.replace("RIGHT", str(right)))
+    referee = Referee("cpu", b"key", OPTIONS["cpu"])
+    try:
+        for order in list(contest.ORDERS):
+            monkeypatch.setattr(contest, "ORDERS", [order])
+            verdict = referee.judge(TASK, code)
+            assert verdict.status == "wrong" and "values are wrong" in verdict.message, order
+    finally:
+        referee.close()
