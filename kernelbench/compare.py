@@ -155,18 +155,11 @@ def _scale(t: torch.Tensor) -> tuple[int, float, float, torch.dtype]:
     on a GPU in float32, where its values are all finite and far from that one's ends."""
     count, total, square = torch.zeros(3, dtype=torch.float64, device=t.device)
     if t.device.type in SINGLE and t.dtype != torch.float64:
-        near = next(pieces(t))[1][0].float().mean()  # without it the sums lose nothing
-        fused = _fused(t)
-        total, square = torch.tensor(fused.sums(t, near.item()), dtype=torch.float64) if fused else (total, square)
-        for _, (part,) in () if fused else pieces(t):
-            part = part.float() - near
-            total += part.sum()
-            square += torch.linalg.vector_norm(part).double().square()
-        off, square = total.item() / t.numel(), square.item() / t.numel()
-        mean, variance = near.item() + off, max(0.0, square - off * off)
+        near = next(pieces(t))[1][0].float().mean().item()  # without it the sums lose nothing
+        off, power = (s / t.numel() for s in _sums(t, near))
+        mean, variance = near + off, max(0.0, power - off * off)
         if 1e-24 < mean * mean + variance < 1e30:  # so are the squares of its errors
             return t.numel(), math.sqrt(mean * mean + variance), math.sqrt(variance), torch.float32
-        total, square = torch.zeros(2, dtype=torch.float64, device=t.device)
     for _, (part,) in pieces(t):
         good = part.isfinite()
         part = torch.where(good, part, 0).double()
@@ -175,6 +168,18 @@ def _scale(t: torch.Tensor) -> tuple[int, float, float, torch.dtype]:
         square += part.square().sum()
     mean, square = total / count.clamp_min(1), square / count.clamp_min(1)
     return int(count), square.sqrt().item(), (square - mean.square()).clamp_min(0).sqrt().item(), torch.float64
+
+
+def _sums(t: torch.Tensor, near: float) -> tuple[float, float]:
+    """Of t - near in float32: the sum, the sum of squares."""
+    if fused := _fused(t):
+        return fused.sums(t, near)
+    total, square = torch.zeros(2, dtype=torch.float64, device=t.device)
+    for _, (part,) in pieces(t):
+        part = part.float() - near
+        total += part.sum()
+        square += torch.linalg.vector_norm(part).double().square()
+    return total.item(), square.item()
 
 
 def _fused(*tensors: torch.Tensor):

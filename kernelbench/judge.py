@@ -308,8 +308,8 @@ class Referee:
         """Nothing lies in the device's memory but what is at work: for a large task."""
         self.baseline.clear()
         self.kept.clear()
-        with self.use_gpu():
-            while self.arenas:
+        with self.use_gpu(), contextlib.suppress(IndexError):  # others take and give arenas meanwhile
+            while True:
                 self.arenas.pop().close()
 
     def tidy(self):

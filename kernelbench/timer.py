@@ -96,9 +96,7 @@ class Timer:
 
     def _profile(self, reference: Reference, plan: "Plan") -> list[tuple[str, float, float]]:
         """Kernel rows by torch.profiler, while nobody else uses the GPU, which would stretch some of them: name, ms and launches per forward."""
-        number = max(
-            min(3, plan.calls), min(8, plan.calls, int(20 / self.fastest))
-        )  # of short forwards more, about 20 ms
+        number = min(plan.calls, max(3, min(8, int(20 / self.fastest))))  # of short forwards more, about 20 ms
         tensors, names = [], [("profile", self.contest.folder, i) for i in range(number)]
         trees = [flatten(reference.inputs(*name), tensors, exact=True) for name in names]
         self.contest.arena.refill(tensors)
