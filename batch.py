@@ -21,6 +21,7 @@ from packed import score
 from processes import WORLD, all_reduce
 from rewards import policy_loss
 from rollout import Trajectory, Turn
+from weights import reshard
 
 
 def seed_of(*parts) -> int:
@@ -141,8 +142,7 @@ def recompute_logprobs(
     for places, scores in done:
         if places:
             logp[places], entropy[places] = (x.cpu() for x in scores)
-    if isinstance(policy, FSDPModule):
-        policy.reshard()  # without a backward the root stays gathered, in half precision
+    reshard(policy)  # without a backward the root at least stays gathered
     return logp, entropy
 
 
@@ -172,4 +172,5 @@ def accumulate_gradients(
         loss = policy_loss(logp, old, a if chunk else a[:, 0], w, n_rows, **clips)
         (loss * WORLD).backward()
         total = total.to(loss.device) + loss.detach()  # no wait for the GPU between micro-batches
+    reshard(policy)
     return total.item()

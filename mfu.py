@@ -29,7 +29,7 @@ from kernelbench.judge import Verdict
 from model import load_config, load_policy, parameter_count
 from packed import INPUT
 from processes import LOCAL_WORLD, RANK, WORLD, Stop, all_reduce, join, leave, own_gpu, say
-from weights import OffloadedAdamW, drop, refresh, rollout_copy, shard
+from weights import OffloadedAdamW, drop, refresh, reshard, rollout_copy, shard
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Train:
         n, vocabulary = parameter_count(policy), policy.config.vocab_size
         sampler = rollout_copy(policy, compute) if self.update else None
         keep = fits.keep if fits else [INPUT] * policy.config.num_hidden_layers
-        policy = shard(policy, compute, keep, compiled=cuda)
+        policy = shard(policy, compute, keep, cuda, fits is not None and fits.gathered)
         offload = fits is None or fits.host > 0
         if self.update and offload:
             optimizer = OffloadedAdamW(policy.parameters(), fits.first_dtype if fits else torch.float32, lr=1e-6)
@@ -185,6 +185,7 @@ class Train:
             for gap in gaps:
                 say(f"  {gap.ms:8.3f} ms between {gap.after[:48]} and {gap.before[:48]}, CPU in {gap.cpu[:60]}")
             say("\n".join(kernels(on_gpu(events), 2, "micro-batch")))
+        reshard(policy)
         if self.update:
             first, second = timed(optimizer.step), timed(optimizer.step)
             optimizer.zero_grad(set_to_none=True)

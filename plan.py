@@ -5,7 +5,7 @@
 A run has two phases. Sampling holds the master weights, the sampler's copy, the KV cache and, unless offloaded, the moments. The update
 holds the master, gradients, moments (unless offloaded), the sampler's copy (with --offload it is dropped and written anew), the layers
 that are gathered and reduced, and activations. The larger phase must fit. What is left over in the update lets layers keep more for
-their backward (packed.recompute), so that less is computed twice.
+their backward (packed.recompute), so that less is computed twice; what is left then, gathered weights between the micro-batches.
 
 Sizes are bytes; P parameters over W GPUs, T tokens of a micro-batch, c bytes of the dtype that is computed in. What is estimated rather
 than counted: a layer's temporary activations, and the share for contexts, libraries and fragmentation.
@@ -29,7 +29,7 @@ OTHER = 3 * GIB  # CUDA's context, libraries, fragmentation
 JUDGING = 6 * GIB  # processes of the gym on the same GPU
 HOST_SPARE = 16 * GIB  # of host memory, for everything that is not moments
 KV_SHARE = 0.9  # of what is free while sampling
-MARGIN = 4 * GIB  # that layers leave free when they may keep more: a layer's activations are an estimate
+MARGIN = 2 * GIB  # that layers leave free when they may keep more: a layer's activations are an estimate
 
 
 class PlanError(ModelError):
@@ -107,6 +107,7 @@ class Plan:
     sampling: dict[str, int]
     update: dict[str, int]
     keep: list[int]  # what each layer keeps for its backward
+    gathered: bool  # whether weights stay gathered for the whole of the update
     sequences: int  # of `context` tokens that the KV cache holds at once
     first_dtype: torch.dtype  # of the first moment
     host: int  # moments in host memory, all GPUs of this host
@@ -127,6 +128,8 @@ class Plan:
         kept = [self.keep.count(level) for level in (INPUT, ATTENTION, PRODUCTS)]
         notes = [f"KV cache: {self.sequences} whole contexts at once"]
         notes.append(f"layers that keep their input: {kept[0]}, and attention: {kept[1]}, and products: {kept[2]}")
+        if self.gathered:
+            notes.append("weights stay gathered between micro-batches")
         if self.host:
             dtype = "bf16, the second in fp32" if self.first_dtype == torch.bfloat16 else "fp32"
             notes.append(f"moments: {self.host / GIB:.1f} GiB of host memory, the first in {dtype}")
@@ -151,29 +154,34 @@ def estimate(shape: Shape, setup: Setup) -> Plan:
     sequences = int(KV_SHARE * free) // (shape.kv(c) * setup.context)
     sampling["KV cache"] = int(KV_SHARE * free)
 
-    head = shape.vocabulary * shape.hidden
-    units = head * (2 * c)  # the head's weights and their gradient, from the first chunk of logits to the end
-    units += shape.layer * (4 * c)  # two layers gathered, and the buffers that they come in
-    units += shape.layer * (
-        c + 8 + 4 // w
-    )  # a layer's gradient, on its way to be reduced in fp32, and the layer's before
-    at_end = head * ((3 if shape.tied else 4) * c + 8 + 4 // w)  # embedding and head are reduced last
-    edges = 4 * c * shape.hidden * tokens + 2 * c * LOGITS_AT_ONCE  # hidden states before the head, a chunk of logits
     update = {
         "master weights, fp32": master,
         "rollout copy": 0 if setup.offload else copy,
         "moments, fp32": moments,
         "gradients, fp32": master,
         "contexts, libraries": OTHER,
-        "layers gathered and reduced": units,
-        "a layer's activations, logits": shape.temporary(c) * tokens + edges,
+        "a layer and the head at work": at_work(shape, w, c, tokens),
     }
     room = setup.memory - MARGIN - sum(update.values())
     keep = levels(shape, room // max(1, tokens), c)
     update["kept activations"] = sum(shape.kept(level, c) for level in keep) * tokens
-    end = at_end - (units + update["a layer's activations, logits"] + update["kept activations"])
-    update["layers gathered and reduced"] += max(0, end)
-    return Plan(sampling, update, keep, sequences, first_dtype, host)
+    if gathered := keep == [PRODUCTS] * shape.layers and room - update["kept activations"] >= copy:
+        update["gathered weights"] = copy
+    head = shape.vocabulary * shape.hidden
+    at_end = head * ((3 if shape.tied else 4) * c + 8 + 4 // w)  # embedding and head are reduced last
+    end = at_end - update["a layer and the head at work"] - update["kept activations"]
+    update["a layer and the head at work"] += max(0, end)
+    return Plan(sampling, update, keep, gathered, sequences, first_dtype, host)
+
+
+def at_work(shape: Shape, w: int, c: int, tokens: int) -> int:
+    """Bytes of what comes and goes: the most of the backward's begin, with logits, and of its first layer. The head's weights and their
+    gradient are there in both."""
+    logits = 3 * c * LOGITS_AT_ONCE + 5 * c * shape.hidden * tokens  # a chunk, its gradient; hidden states before the head
+    # weights gathered, for one layer and the next; their gradient, reduced in fp32. Among several GPUs the buffers of both, and the layer's before
+    units = shape.layer * (2 * c + 4 if w == 1 else 4 * c + c + 8 + 4 // w)
+    layer = units + (shape.temporary(c) + 2 * c * shape.hidden) * tokens
+    return shape.vocabulary * shape.hidden * 2 * c + max(logits, layer)
 
 
 def levels(shape: Shape, room: int, c: int) -> list[int]:

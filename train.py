@@ -337,7 +337,7 @@ def load(args: Args, gym, device: torch.device, folder: Path | None, watch: Watc
     compute = DTYPES[args.dtype]
     sampler = rollout_copy(policy, compute)
     if is_initialized():
-        policy = shard(policy, compute, fits.keep if fits else None, compiled=fits is not None)
+        policy = shard(policy, compute, *((fits.keep, True, fits.gathered) if fits else ()))
     how = {"lr": args.lr, "betas": (0.9, 0.999), "weight_decay": args.weight_decay}
     if args.offload:
         optimizer = OffloadedAdamW(policy.parameters(), fits.first_dtype if fits else torch.float32, **how)

@@ -29,24 +29,38 @@ SLOTS = 3  # pieces on their way: one comes, one is updated, one goes
 
 
 def shard(
-    model: PreTrainedModel, compute_dtype: torch.dtype, keep: Sequence[int] | None = None, compiled: bool = False
+    model: PreTrainedModel,
+    compute_dtype: torch.dtype,
+    keep: Sequence[int] | None = None,
+    compiled: bool = False,
+    gathered: bool = False,
 ) -> PreTrainedModel:
     """FSDP2 over the default process group, in place: each layer, the embedding, then the rest. Weights, gradients and optimizer
     state keep the model's dtype; forward and backward run in `compute_dtype`; gradients are reduced in fp32 after each backward
-    and averaged over the ranks. keep: what each layer keeps for its backward (packed.recompute); None: everything."""
+    and averaged over the ranks. keep: what each layer keeps for its backward (packed.recompute); None: everything. gathered: what
+    a pass has gathered serves the next ones too, until `reshard`, which whoever reads or changes parameters must call before."""
     mesh = init_device_mesh(model.device.type, (dist.get_world_size(),))
     policy = MixedPrecisionPolicy(param_dtype=compute_dtype, reduce_dtype=torch.float32)
     if keep is not None:
         recompute(model, keep, compiled)
+    how = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": False if gathered else None}
     for layer in layers_of(model):
-        fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(layer, **how)
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     if embedding.weight is not head.weight:
-        fully_shard(embedding, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+        fully_shard(embedding, **how)
+    fully_shard(model, **how)
+    model.set_reshard_after_backward(not gathered)
     model.score = types.MethodType(score, model)
     register_fsdp_forward_method(model, "score")  # the root's gather and pre-backward hooks run around it
     return model
+
+
+def reshard(policy: torch.nn.Module) -> None:
+    """Frees what is gathered in half precision, of all layers; the parameters are the shards then. Nothing for a policy that is whole."""
+    for module in policy.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
 
 
 # --- The sampler's copy -----------------------------------------------------------------------------------------------
@@ -68,8 +82,7 @@ def refresh(sampler: PreTrainedModel, policy: PreTrainedModel) -> None:
     """Copies the weights of `policy` (sharded or not) into the plain model `sampler`, in place, one tensor at a time: each rank casts
     its shard to the sampler's dtype, then the shards are gathered. Gives back the memory that `drop` took. Every rank must
     call it. Tied weights are one parameter on both sides."""
-    if isinstance(policy, FSDPModule):
-        policy.reshard()  # a root that is still gathered would show its copy in half precision
+    reshard(policy)  # what is still gathered would show its copy in half precision
     if any(p.untyped_storage().nbytes() == 0 for p in sampler.parameters()):
         torch.cuda.empty_cache()
     target, sizes = dict(sampler.named_parameters()), {}

@@ -73,6 +73,28 @@ def test_levels_spend_the_room_by_hand():
     assert levels(BIG, 10**9, 2) == [PRODUCTS] * 40
 
 
+def test_at_work_by_hand():
+    """Of 14B, one GPU: 3.11 GB of the head's weights and gradient, a layer of 330 M parameters (twice in half precision, its gradient in
+    fp32), and 16,384 tokens of what it computes. Measured on an H200: 125.3 GiB at the peak where all layers keep their input."""
+    temporary = 2 * (5 * 17_408 + (5 * 40 + 6 * 8) * 128 + 6 * 5120)
+    by_hand = 4 * 151_936 * 5120 + 8 * 330_311_936 + 16_384 * (temporary + 4 * 5120)
+    assert plan.at_work(BIG, 1, 2, 16_384) == by_hand
+    measured = 125.3 * GIB
+    assert abs(2 * 59_073_228_800 + by_hand + 40 * 16_384 * 10_240 - measured) < 0.02 * measured
+    few = 4 * 151_936 * 5120 + 3 * 2 * 2**28 + 5 * 2 * 5120 * 10  # of ten tokens, logits and hidden states would be more
+    assert plan.at_work(BIG, 1, 2, 10) == max(few, 4 * 151_936 * 5120 + 8 * 330_311_936 + 10 * (temporary + 4 * 5120))
+
+
+def test_weights_stay_gathered_where_there_is_room_beside_all_products():
+    of_8b = shape_of(load_config("qwen-8b", random_init=True))
+    setup = replace(H200, micro_tokens=16_384, context=16_384)
+    p = fit(of_8b, setup)
+    assert p.gathered and p.update["gathered weights"] == 2 * 8_190_735_360 and "stay gathered" in p.table()
+    less = fit(of_8b, replace(setup, memory=setup.memory - 8 * GIB))
+    assert not less.gathered and less.keep == p.keep == [PRODUCTS] * 36
+    assert not fit(BIG, H200).gathered
+
+
 def test_refusals_name_what_would_fit():
     with pytest.raises(
         PlanError, match=r"needs \d+ GiB of 139 per GPU. It would fit with --offload or with 2 GPUs"

@@ -11,6 +11,7 @@ import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
 from test_packed import small, some_ids
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import weights
@@ -112,14 +113,19 @@ def worker(rank, port, folder):
     try:
         policy = small(kv_heads=1)  # 16 rows of k and v: 301 and 160 divide unevenly, too
         sampler = rollout_copy(policy, torch.bfloat16)
-        policy = shard(policy, torch.float32)
+        policy = shard(policy, torch.float32, gathered=True)
         optimizer = OffloadedAdamW(policy.parameters(), **HOW)
+
+        whole = []  # of each pass and layer, whether its weights stayed gathered
 
         def update(policy, optimizer, step):
             lengths = [[9, 4], [7, 8]][rank]
             wanted = torch.ones(sum(lengths), dtype=torch.bool)
             logp, _ = policy.score(some_ids(lengths, seed=10 * step + rank), lengths, wanted)
             (logp.sum() * 2).backward()  # the ranks' gradients are averaged
+            whole.append([not isinstance(layer.mlp.up_proj.weight, DTensor) for layer in policy.model.layers])
+            weights.reshard(policy)
+            assert all(isinstance(p, DTensor) for p in policy.parameters())
             optimizer.step()
             optimizer.zero_grad()
 
@@ -134,7 +140,8 @@ def worker(rank, port, folder):
         set_optimizer_state_dict(again, resumed, state["optimizer"])
         for p, q in ((policy, optimizer), (again, resumed)):
             update(p, q, 2)
-        with torch.no_grad():  # leaves the root gathered
+        assert whole == [[True, True], [True, True], [False, False]]
+        with torch.no_grad():  # leaves all layers gathered
             policy.score(some_ids([5]), [5], torch.ones(5, dtype=torch.bool))
         with Gathered() as gathered:
             refresh(sampler, policy)
@@ -146,7 +153,7 @@ def worker(rank, port, folder):
 
 
 def test_two_ranks_with_moments_on_the_host(tmp_path):
-    """Two updates on two ranks equal AdamW's on one, also through a checkpoint; refresh gathers shards in half precision, a tensor at
+    """Two updates on two ranks equal AdamW's on one, also through a checkpoint, whether weights stay gathered or not; refresh gathers shards in half precision, a tensor at
     a time, and nothing in fp32."""
     with contextlib.closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))
