@@ -49,7 +49,7 @@ from multiprocessing.connection import Connection
 connection = Connection(int(sys.argv[2]))
 from kernelbench.process import Zygote
 zygote = Zygote(sys.argv[3])  # both of them import torch for seconds
-from kernelbench.judge import serve
+from kernelbench.serve import serve
 serve(connection, zygote, *connection.recv())
 """
 

@@ -177,7 +177,9 @@ def estimate(shape: Shape, setup: Setup) -> Plan:
 def at_work(shape: Shape, w: int, c: int, tokens: int) -> int:
     """Bytes of what comes and goes: the most of the backward's begin, with logits, and of its first layer. The head's weights and their
     gradient are there in both."""
-    logits = 3 * c * LOGITS_AT_ONCE + 5 * c * shape.hidden * tokens  # a chunk, its gradient; hidden states before the head
+    logits = (
+        3 * c * LOGITS_AT_ONCE + 5 * c * shape.hidden * tokens
+    )  # a chunk, its gradient; hidden states before the head
     # weights gathered, for one layer and the next; their gradient, reduced in fp32. Among several GPUs the buffers of both, and the layer's before
     units = shape.layer * (2 * c + 4 if w == 1 else 4 * c + c + 8 + 4 // w)
     layer = units + (shape.temporary(c) + 2 * c * shape.hidden) * tokens

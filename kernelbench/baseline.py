@@ -18,6 +18,8 @@ from kernelbench.reference import Reference, moves
 from kernelbench.roofline import traffic
 from kernelbench.timer import middle
 
+HEAVY = 1 << 29  # bytes of weights with which a reference's process does not wait for the next candidate
+
 
 def beyond(peak, sizes: list[int]) -> int:
     """Bytes that a forward took beyond weights and outputs, by the peak that the reference's process tells."""
@@ -74,6 +76,8 @@ class Baseline:
     def _move(self, contest: Contest, reference: Reference, draw: int) -> str | None:
         """The first move of the draw's inputs on which the model stays finite; in other processes once `contest` has died of one."""
         for how in moves(draw):
+            if reference.unknown(how):
+                continue
             with contextlib.ExitStack() as stack:
                 if contest.lost:
                     contest, _ = self._open(stack, reference)
@@ -90,8 +94,8 @@ class Baseline:
         return contest, contest.check(reference, "reference", 0)
 
     def _keep(self, reference: Reference, stack: contextlib.ExitStack, contest: Contest):
-        """The reference's contestant stays, and the longest unused one goes where there are many or memory gets scarce."""
-        if reference.large():
+        """The reference's contestant stays, unless it takes much, and the longest unused one goes where there are many or memory gets scarce."""
+        if reference.large() or reference.sizes[0] > HEAVY:
             stack.close()
             return
         with self.lock:

@@ -31,7 +31,7 @@ class Contest:
         self.path = os.path.join(self.folder, "kernel.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(code)
-        self.opened, self.fresh, self.lost = Opened(self.device), True, False
+        self.opened, self.fresh, self.lost, self.warmed = Opened(self.device), True, False, False
         self.took = math.inf  # ms of the last call, from message to message
         self.differs = False  # what knocked out a kernel last differed from what it had written
         self.graphs = False  # own kernels were launched in the first forward only
@@ -62,7 +62,8 @@ class Contest:
 
     def warm(self):
         """What is slow the first time is done while nobody waits for the GPU."""
-        if self.device == "cuda":
+        if self.device == "cuda" and not self.warmed:
+            self.warmed = True
             self.process.ask({"do": "warm", "launches": self.entry == "ModelNew"}, timeout=self.options.load_s)
 
     def _show(self, tensors: list[torch.Tensor]):

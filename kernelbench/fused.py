@@ -8,7 +8,7 @@ import triton.language as tl
 BLOCK, PROGRAMS = 4096, 1024
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _sums_kernel(t_ptr, shift, sums_ptr, squares_ptr, n, BLOCK: tl.constexpr):
     total = tl.zeros((), tl.float64)
     square = tl.zeros((), tl.float64)
@@ -24,7 +24,7 @@ def _sums_kernel(t_ptr, shift, sums_ptr, squares_ptr, n, BLOCK: tl.constexpr):
     tl.store(squares_ptr + tl.program_id(0), square)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _right_kernel(o_ptr, e_ptr, tolerance, slack, rights_ptr, errors_ptr, n, BLOCK: tl.constexpr):
     right = tl.zeros((), tl.int64)
     error = tl.zeros((), tl.float64)
@@ -60,6 +60,6 @@ def right(output: torch.Tensor, expected: torch.Tensor, tolerance: float, slack:
 
 
 def warm(device: str):
-    """Compiles the kernels, for float32."""
+    """Compiles the kernels, for float32 and whatever number of values (below 2^31)."""
     t = torch.zeros(1, device=device)
     sums(t, 0.5), right(t, t, 0.5, 0.5)

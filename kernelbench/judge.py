@@ -20,11 +20,9 @@ import os
 import random
 import secrets
 import shutil
-import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -35,10 +33,12 @@ from kernelbench import Task, clock, times
 from kernelbench.baseline import Baseline
 from kernelbench.compare import warm
 from kernelbench.contest import Contest
+from kernelbench.launches import LIBRARY
 from kernelbench.look import look
-from kernelbench.process import Died, Fault, Process, Room, Stop, Turnstile, Zygote
+from kernelbench.process import Died, Fault, Process, Stop, Turnstile, Zygote
 from kernelbench.reference import Kept, Reference
 from kernelbench.roofline import figures, peaks
+from kernelbench.room import Room, starved
 from kernelbench.simulate import DEVICES
 from kernelbench.timer import claims, middle
 from kernelbench.wire import ARENA, Shared
@@ -46,7 +46,12 @@ from kernelbench.wire import ARENA, Shared
 STATUSES = tuple("correct no_code compile_error runtime_error wrong hack timeout unsupported gym_error".split())
 
 
-RESIDENT = 5 << 27  # bytes of GPU memory that a reference's process takes while it waits: its context, its libraries
+RESIDENT = (
+    1 << 30
+)  # bytes of GPU memory that a reference's process takes while it waits, its weights (baseline.py) included
+UNMEASURED = (
+    1 << 30
+)  # bytes beyond what operators give back, by a guess: libraries' workspaces, until the reference has run
 
 
 @dataclass
@@ -100,9 +105,7 @@ class Options:
     tf32: bool = False  # TF32 on for both sides
     baseline: str = "eager"  # what the reference is timed as: eager, compile (torch.compile), max-autotune
     times: str | None = None  # folder of reference times that are kept, see times.py
-    residents: int = (
-        16  # references that stay in a process, to be timed beside candidates, while half of the GPU is free
-    )
+    residents: int = 16  # references that stay in a process, to be timed beside candidates, while half the GPU is free
     any_code: bool = False  # no own kernel is no offence: tasks judged against themselves, torch.compile
     simulate: str = "H200"  # the simulated device of machines without a GPU
     load_s: float = 60.0  # time-outs in seconds: importing the candidate (with the CUDA context),
@@ -114,9 +117,7 @@ class Options:
     most_s: float = 1.0  # about the longest that a block takes: slow kernels have fewer forwards
     memory: float = 0.95  # share of the device's free memory that all evaluations together may take
     cache: float = 0.1  # share of it for expected outputs that are kept for the next candidates
-    memory_gib: float = (
-        8.0  # most memory for the inputs and outputs of timed forwards (at most 1/16 of all, at least one forward's)
-    )
+    memory_gib: float = 8.0  # most of timed inputs and outputs together (at most 1/16 of all, at least one forward's)
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -169,8 +170,8 @@ class Referee:
         pages = math.prod(map(os.sysconf, ("SC_PHYS_PAGES", "SC_PAGE_SIZE")))
         free = torch.cuda.mem_get_info()[0] if device == "cuda" else pages
         self.memory, cache = int(options.memory * free), int(options.cache * free)
-        # beside the evaluations lie kept outputs, what torch may keep (tidy), residents, arenas; a task that has it all for itself clears most of that
-        aside = cache + self.memory // 16 + (RESIDENT * options.residents + ARENA * 16) * (device == "cuda")
+        # beside the evaluations lie kept outputs, what torch may keep (tidy), other tasks' weights, residents, arenas; who is alone clears most of that
+        aside = cache + self.memory // 8 + (RESIDENT * options.residents + ARENA * 16) * (device == "cuda")
         self.room = Room(self.memory - aside)
         self.timers = ThreadPoolExecutor(
             8, initializer=torch.cuda.set_device if device == "cuda" else None, initargs=(0,) * (device == "cuda")
@@ -254,14 +255,8 @@ class Referee:
             self._revive()
             with self.use_gpu():
                 reference = self._reference(task)
-            with self.room.take(self._takes(reference)), self.private_folder() as folder:
-                if reference.large():
-                    self.clear()
-                try:
-                    self._judge(verdict, reference, code, folder)
-                finally:
-                    verdict.memory = dict(zip(("weights", "inputs", "outputs"), reference.sizes))
-                    self.tidy()
+            if not self._judged(verdict, reference, code):  # memory was short beside others
+                self._judged(verdict, reference, code, alone=True)
             verdict.status, verdict.correct = "correct", True
             verdict.speedup = verdict.reference_ms / verdict.kernel_ms
         except Stop as stop:
@@ -276,6 +271,24 @@ class Referee:
             torch.cuda.empty_cache()
         verdict.seconds["total"] = time.monotonic() - began
         return verdict
+
+    def _judged(self, verdict: Verdict, reference: Reference, code: str, alone: bool = False) -> bool:
+        """False: it ended for want of memory while others took some too, which says nothing of anybody."""
+        takes = max(self._takes(reference), self.room.total if alone else 0)
+        with self.room.take(takes) as part, self.private_folder() as folder:
+            if alone or reference.large():
+                self.clear()
+            try:
+                self._judge(verdict, reference, code, folder)
+            except (Stop, Fault, RuntimeError) as error:
+                if not (part.shared and starved(error)):
+                    raise
+                reference.timing = None if isinstance(reference.timing, str) else reference.timing
+                return False
+            finally:
+                verdict.memory = dict(zip(("weights", "inputs", "outputs"), reference.sizes))
+                self.tidy()
+        return True
 
     def _reference(self, task: Task) -> Reference:
         with self.lock:
@@ -292,14 +305,19 @@ class Referee:
             except Exception as error:  # the task's own code
                 raise Fault(f"the task {task.name} cannot be built: {type(error).__name__}: {error}") from error
             self.references[task.key] = reference
-            while len(self.references) > 64 or 8 * self._weights() > self.memory and len(self.references) > 1:
+            while len(self.references) > 64 or 16 * self._weights() > self.memory and len(self.references) > 1:
                 self.references.popitem(last=False)
-        return reference
+            return reference
 
     def _takes(self, reference: Reference) -> int:
-        """Bytes that an evaluation takes on both sides together, timed forwards included."""
-        timed = 2 * min(self.block, self.options.calls * sum(reference.sizes[1:])) if self.device == "cuda" else 0
-        return reference.need() + int(timed)
+        """Bytes that an evaluation takes on both sides together, timed forwards, the tests of launches (see launches.py) and, until it is timed,
+        the reference's own process included."""
+        _, inputs, outputs = reference.sizes
+        made, takes = outputs + reference.scratch, reference.need()
+        if self.device == "cuda":
+            takes += int(2 * min(self.block, self.options.calls * (inputs + outputs)))
+            takes += 0 if reference.timing else takes // 2 + UNMEASURED
+        return takes + (0 if self.options.any_code else inputs + 2 * made + min(LIBRARY, made))
 
     def _weights(self) -> int:
         return sum(reference.sizes[0] for reference in self.references.values())
@@ -418,6 +436,7 @@ class Referee:
         # the reference is timed, if that is still to be done, while the candidate compiles; a large one for itself
         settled = self.timers.submit(self.baseline.settle, reference)
         if reference.large():
+            contest.warm()
             settled.result()
 
         def draws(truth, *again):
@@ -465,36 +484,3 @@ class Referee:
         mine = sum(ms for name, ms, _, claimed in rows if claimed and name in own)
         most = min(sum(ms for _, ms, _, _ in reference_rows), 1.25 * kernel_ms) - (total - mine)
         return min(mine, max(0.0, most)) / total, mine / total
-
-
-def serve(connection, zygote: Zygote, device: str, key: bytes, options: Options, workers: int):
-    """The referee's process: (number, task, code) in, (number, verdict) out, `workers` contestants at a time. Ends with the connection."""
-    torch.set_num_threads(1 if device == "cpu" else 4)
-    sys.setswitchinterval(2e-5)  # the thread whose clock runs should not wait for the others
-    try:
-        referee = Referee(device, key, options, zygote)
-    except (Fault, RuntimeError) as error:
-        connection.send(("failed", f"{error}"))
-        return
-    connection.send(("ready", referee.name))
-    lock = threading.Lock()
-
-    def work(number, task, code):
-        try:
-            verdict = referee.judge(task, code)
-        except torch.AcceleratorError:  # the GPU context is lost, and everything after it: the gym starts a new referee
-            traceback.print_exc()
-            os._exit(1)
-        except Exception:  # noqa: BLE001 a fault of ours must reach the gym, not vanish in a thread
-            verdict = Verdict(device=referee.name, message=f"fault in the referee:\n{traceback.format_exc()}")
-        with lock:
-            connection.send((number, verdict))
-
-    pool = ThreadPoolExecutor(workers)
-    try:
-        while True:
-            pool.submit(work, *connection.recv())
-    except (EOFError, OSError, KeyboardInterrupt):
-        pool.shutdown(wait=False, cancel_futures=True)
-        referee.close()
-        os._exit(0)

@@ -267,22 +267,3 @@ class Turnstile:
             with self.condition:
                 self.alone = False
                 self.condition.notify_all()
-
-
-class Room:
-    """Memory of a device, `total` bytes, that evaluations take their parts of; who comes first is served first, and who is alone always."""
-
-    def __init__(self, total: int):
-        self.total, self.used, self.door, self.condition = total, 0, threading.Lock(), threading.Condition()
-
-    @contextlib.contextmanager
-    def take(self, nbytes: int):
-        with self.door, self.condition:
-            self.condition.wait_for(lambda: not self.used or self.used + nbytes <= self.total)
-            self.used += nbytes
-        try:
-            yield
-        finally:
-            with self.condition:
-                self.used -= nbytes
-                self.condition.notify_all()

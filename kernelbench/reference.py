@@ -17,6 +17,7 @@ from kernelbench.compare import TOLERANCE, apart, finite, mismatch, pieces
 from kernelbench.draws import HALF, cast, move, moves, nudged, places
 from kernelbench.perturb import one_signed, perturb, slots, vary
 from kernelbench.process import Fault
+from kernelbench.room import Live
 from kernelbench.wire import flatten, leaves
 
 ASIDE = {
@@ -145,10 +146,10 @@ class Reference:
         self.moves, self.plan, self.passes = {}, None, None
         self.dtype, self.resident_lock, self.work = PRECISIONS[precision], threading.Lock(), None
         self.beside = -math.inf, [], []  # when it was timed last, its samples, the GPU's states meanwhile
-        self.like, self.scratch = (
-            None,
-            0,
-        )  # inputs and outputs on the meta device; most bytes that a forward takes beyond these
+        self.like = None  # inputs and outputs on the meta device
+        self.scratch = (
+            0  # most bytes that a forward takes beyond these, first by its operators' outputs, then as measured
+        )
         self.names = {"__name__": "task"}
         exec(compile(task.source, task.name, "exec"), self.names)
         if device == "cpu":
@@ -224,8 +225,9 @@ class Reference:
         return seed
 
     def _sizes(self) -> list[int]:
-        """Bytes of the weights, the inputs and (of a large task) the outputs, as far as they can be told without computing anything."""
-        sizes = [0, 0, 0]
+        """Bytes of the weights, the inputs and (of a task that is not small) the outputs, as far as they can be told without computing anything;
+        and what a forward takes beyond these."""
+        sizes, live = [0, 0, 0], Live()
         try:
             with torch.device("meta"), torch.no_grad():
                 model = self.names["Model"](*copy.deepcopy(self.args), **self.kwargs)
@@ -233,9 +235,10 @@ class Reference:
                 given = list(self.names["get_inputs"]())
                 sizes[1] = nbytes(given)
                 unrolled = any(isinstance(m, torch.nn.RNNBase) for m in model.modules())  # there: minutes
-                if 64 * sum(sizes) > self.memory and not unrolled:  # it may be large, with its outputs
-                    flatten(model(*given), outputs := [])
-                    sizes[2] = nbytes(outputs)
+                if 8192 * sum(sizes) > self.memory and not unrolled:
+                    with live:
+                        flatten(model(*given), outputs := [])
+                    sizes[2], self.scratch = nbytes(outputs), max(0, live.most - nbytes(outputs))
         except Exception:  # noqa: BLE001 the task's own code: some of it needs values, which shows when it has them
             pass
         return sizes
@@ -331,10 +334,16 @@ class Reference:
             except Fault:
                 return
 
+    def unknown(self, how: str | None) -> bool:
+        """Whether nobody can tell if the task is made for inputs so moved: a large one's outputs in more precision would not fit."""
+        return self.large() and "lined" in (how or "lined")
+
     def bears(self, *name, how: str | None) -> bool:
         """Whether the task is made for such inputs: stays finite, and its outputs in fp32 are known eight times better than they are compared;
         else a right candidate, with roundings of its own, could be wrong; integers alone are the same in more precision. Where that cannot be
         told, or of other dtypes, lines are too much."""
+        if self.unknown(how):
+            return False
         seed = self.number("call", *name) % 2**31
         try:
             outputs = self.forward(self.inputs(*name, how=how), seed)[1]

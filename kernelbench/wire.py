@@ -34,12 +34,14 @@ class _Handle(ctypes.Structure):
 
 
 def _cuda(name: str, *args):
-    """A call of the CUDA driver; RuntimeError with its name on failure. Needs a current context."""
+    """A call of the CUDA driver; RuntimeError with its name on failure (an OutOfMemoryError where that is it). Needs a current context."""
     global _driver
     if _driver is None:
         _driver = ctypes.CDLL("libcuda.so.1")
         _driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
     code = getattr(_driver, name)(*args)
+    if code == 2:
+        raise torch.OutOfMemoryError(f"CUDA out of memory in {name}")
     if code:
         raise RuntimeError(f"{name} failed with CUDA error {code}")
 

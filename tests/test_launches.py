@@ -323,6 +323,18 @@ def test_a_kernel_copies_if_most_of_its_bytes_are_copies():
         assert launches.report()["copies"] == copies
 
 
+@pytest.mark.parametrize("kind", [torch.nn.Parameter, torch.nn.Buffer, torch.Tensor.clone])
+def test_what_a_library_makes_of_a_weight(kind):
+    """A view is nothing computed: a kernel that writes it in another order works. What an operator computes, of whatever kind the weight, is."""
+    launches, weight = Launches("cpu", MINE), kind(torch.randn(8, 16))
+    for look, took in ((lambda: weight.t(), []), (lambda: weight.exp(), ["chain"]), (lambda: weight + 1, ["chain"])):
+        launches.begin("copies", None, [], None)
+        with torch.no_grad(), Library(launches):
+            o = torch.zeros((seen := look()).shape)
+            launch(launches, lambda: o.copy_(seen), seen, o)  # noqa: B023
+        assert launches.report()["took"] == took
+
+
 def test_a_library_s_tensors_without_memory_are_no_fault():
     launches, o = Launches("cpu", MINE), torch.zeros(4, 4)
     x = torch.eye(4).to_sparse()

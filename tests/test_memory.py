@@ -1,6 +1,9 @@
 """How much a large task takes: by the tensors that the referee sees, and on a GPU by what the driver says of both sides."""
 
 import collections
+import contextlib
+import threading
+import time
 import weakref
 
 import pytest
@@ -13,8 +16,9 @@ from gym import Gym, Job, reference_code
 from kernelbench import Task, compare, draws, judge, wire
 from kernelbench.contest import Contest
 from kernelbench.judge import Options, Referee
-from kernelbench.process import Stop
+from kernelbench.process import Fault, Stop
 from kernelbench.reference import Kept, Reference
+from kernelbench.room import Live
 
 LARGE = """import torch
 import torch.nn as nn
@@ -116,8 +120,9 @@ def test_a_large_task_has_the_memory_to_itself(referee):
 
 
 def test_what_lies_beside_the_evaluations_is_no_room_of_theirs(referee):
-    """A tenth of the free memory is for kept outputs (none here), a sixteenth for what torch may keep. A large task clears what it can."""
-    assert referee.kept.limit == 0 and referee.room.total == pytest.approx(referee.memory * 15 / 16, abs=1)
+    """A tenth of the free memory is for kept outputs (none here), a sixteenth for what torch may keep, another for the weights of tasks that
+    wait. A large task clears what it can."""
+    assert referee.kept.limit == 0 and referee.room.total == pytest.approx(referee.memory * 14 / 16, abs=1)
     kept = Kept(1 << 20)
     for i in range(3):
         kept.put((i,), ([], [torch.zeros(1 << 14)]))
@@ -131,7 +136,109 @@ def test_whether_a_task_is_large_is_known_before_it_runs(referee):
     task = Task("large", LARGE.replace("ROWS", str(1 << 12)))
     reference = Reference(task, "cpu", b"key", referee.kept, memory=800 << 20)
     assert reference.sizes == [0, 16 << 20, 16 << 20] and reference.need() == 128 << 20 and reference.large()
-    assert Reference(task, "cpu", b"key", referee.kept, memory=2 << 30).sizes == [0, 16 << 20, 0]
+    small = Reference(
+        task, "cpu", b"key", referee.kept, memory=(128 << 30) + 1
+    )  # 8,192 times the input: not worth a look
+    assert small.sizes == [0, 16 << 20, 0] and small.scratch == 0
+
+
+MANY = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(1024, 4096, bias=False)
+
+    def forward(self, x):
+        h = self.up(x)          # four times the input
+        g = torch.sigmoid(h)    # and again
+        h = h * g               # and again, then one goes
+        g = g.view(-1, 2, 4096) # nothing
+        return h.sum(1) + g.sum(1).mean()
+
+def get_inputs():
+    return [torch.randn(4096, 1024)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_a_forward_takes_is_known_before_it_runs(referee):
+    """By hand: h, g and h * g at once are 3 x 64 MiB; of the output, 4,096 values of 4 bytes, nothing is there then."""
+    reference = Reference(Task("many", MANY), "cpu", b"key", referee.kept, memory=2 << 30)
+    assert reference.sizes == [16 << 20, 16 << 20, 4096 * 4]
+    assert reference.scratch == 3 * (64 << 20) - 4096 * 4
+    with Live() as live:
+        x = torch.ones(256, device="meta")
+        y = (x + 1).view(16, 16)
+        x.add_(1)
+        del y
+        x[:128] + x[128:]
+    assert (live.now, live.most) == (1024, 2048)
+
+
+def test_who_lacks_memory_beside_others_is_judged_again_alone(referee, monkeypatch):
+    """Not blamed, candidate or task; nor judged again where nobody else was there, or for another reason."""
+    real, calls = referee._judge, []
+
+    def judge(verdict, reference, code, folder):
+        calls.append(referee.room.used)
+        if len(calls) < 2:
+            reference.timing = text if isinstance(error, Fault) else None
+            raise error
+        real(verdict, reference, code, folder)
+
+    def found():
+        calls.clear()
+        referee.references.clear()
+        verdicts.append(referee.judge(TASK, reference_code(TASK)))
+
+    monkeypatch.setattr(referee, "_judge", judge)
+    text = "OutOfMemoryError: CUDA out of memory. Tried to allocate 498.00 MiB"
+    oom = [
+        Stop("runtime_error", text),
+        Fault(f"the task fails on its own reference: {text}"),
+        torch.OutOfMemoryError(text),
+    ]
+    verdicts = []
+    for error in oom:
+        for beside in (False, True):
+            thread = threading.Thread(target=found)
+            with referee.room.take(10) if beside else contextlib.nullcontext():
+                thread.start()
+                while beside and not calls:
+                    time.sleep(0.01)
+                time.sleep(0.05 * beside)  # then it waits until it is alone
+                assert len(calls) <= 1
+            thread.join()
+            assert len(calls) == 1 + beside and (not beside or calls[1] >= referee.room.total)
+            assert verdicts.pop().status == (
+                "correct" if beside else "runtime_error" if error is oom[0] else "gym_error"
+            )
+            calls.clear()
+    error = Stop("runtime_error", "IndexError")
+    with referee.room.take(10):
+        found()
+    assert verdicts[0].status == "runtime_error" and len(calls) == 1
+
+
+def test_an_evaluation_takes_by_hand(referee, monkeypatch):
+    """1 MiB in, 1 MiB out, nothing between. On a GPU: 16 timed forwards' on both sides; before the reference has run, half of all more and 1 GiB.
+    Where own kernels are tested: what they read, what they write twice, and what a library wrote."""
+    reference = Reference(TASK, "cpu", b"key", referee.kept)
+    reference.sizes, need = [0, ONE, ONE], 4 * ONE + (1 << 26)
+    assert referee._takes(reference) == need
+    with monkeypatch.context() as patch:
+        patch.setattr(referee, "options", Options(memory_gib=1e-6))
+        assert referee._takes(reference) == need + 4 * ONE
+        patch.setattr(referee, "device", "cuda")
+        patch.setattr(referee, "block", 1 << 30)
+        timed = need + 2 * 16 * 2 * ONE
+        assert referee._takes(reference) == timed + timed // 2 + (1 << 30) + 4 * ONE
+        reference.timing = {"ms": 1.0}
+        assert referee._takes(reference) == timed + 4 * ONE
 
 
 def timed(referee, folder, code: str):

@@ -81,7 +81,9 @@ def test_at_work_by_hand():
     assert plan.at_work(BIG, 1, 2, 16_384) == by_hand
     measured = 125.3 * GIB
     assert abs(2 * 59_073_228_800 + by_hand + 40 * 16_384 * 10_240 - measured) < 0.02 * measured
-    few = 4 * 151_936 * 5120 + 3 * 2 * 2**28 + 5 * 2 * 5120 * 10  # of ten tokens, logits and hidden states would be more
+    few = (
+        4 * 151_936 * 5120 + 3 * 2 * 2**28 + 5 * 2 * 5120 * 10
+    )  # of ten tokens, logits and hidden states would be more
     assert plan.at_work(BIG, 1, 2, 10) == max(few, 4 * 151_936 * 5120 + 8 * 330_311_936 + 10 * (temporary + 4 * 5120))
 
 

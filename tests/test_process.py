@@ -7,7 +7,8 @@ import types
 import pytest
 
 from kernelbench.channel import Channel
-from kernelbench.process import Died, Exit, Process, Room, Stop, Turnstile, Zygote
+from kernelbench.process import Died, Exit, Process, Stop, Turnstile, Zygote
+from kernelbench.room import Room
 
 
 @pytest.fixture
