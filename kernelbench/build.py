@@ -7,14 +7,14 @@ from unittest import mock
 
 import torch
 from torch.nn.parameter import is_lazy
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernelbench.modes import Mode
 from kernelbench.wire import leaves, place
 
 REGISTERS = ("register_parameter", "register_buffer")
 
 
-class Written(TorchDispatchMode):
+class Written(Mode):
     """While active, after(tensor) runs after every operator that wrote to a tensor: initial values come in place."""
 
     def __init__(self, after):

@@ -440,9 +440,8 @@ def _confined(channel: Channel, config: dict, off: str | None) -> Contestant:
 
 
 def _rehearse(device: str):
-    """Before serving, everything that every child would import or initialise again: on the CPU a whole evaluation (torch's dispatch modes
-    and the interpreter import some 900 modules), for a GPU a compilation, Triton's C modules (prebuilt.py), what the profiler imports on
-    its first start (4 s), and torch's dispatch modes."""
+    """Before serving, everything that every child would import or initialise again: on the CPU a whole evaluation, for a GPU a compilation,
+    Triton's C modules (prebuilt.py), and what the profiler imports on its first start (4 s)."""
 
     @triton.jit
     def add_one(x_ptr, n, BLOCK: tl.constexpr):
@@ -461,8 +460,6 @@ def _rehearse(device: str):
             triton.compile(ASTSource(add_one, types, {"BLOCK": 64}), target=GPUTarget("cuda", 90, 32))
             if built:
                 built.result()
-        with torch.no_grad(), Flops():
-            torch.ones(2, 2) @ torch.ones(2, 2)
         lazy_load_decompositions()
         return
 

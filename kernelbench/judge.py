@@ -162,10 +162,10 @@ class Referee:
             for _ in range(20):  # until the clock has risen
                 self.cycles.steady()
             self.scratch = torch.empty(2 * properties.L2_cache_size, dtype=torch.uint8, device="cuda")
+            # meanwhile, as the zygote does its own: torch imports 900 modules for the first operator on its meta device (reference.py)
+            threading.Thread(target=lambda: (torch.ones(1, device="meta") * 2, warm(device)), daemon=True).start()
         else:
             self.name, self.peaks = f"simulated {options.simulate}", peaks(device, options.simulate, options.precision)
-        # meanwhile, as the zygote does its own: torch imports 900 modules for the first operator on its meta device (reference.py)
-        threading.Thread(target=lambda: (torch.ones(1, device="meta") * 2, warm(device)), daemon=True).start()
         self.zygote, self.arenas, self.baseline = (zygote or Zygote(device)).ready(), [], Baseline(self)
         pages = math.prod(map(os.sysconf, ("SC_PHYS_PAGES", "SC_PAGE_SIZE")))
         free = torch.cuda.mem_get_info()[0] if device == "cuda" else pages

@@ -12,10 +12,11 @@ import contextlib
 import math
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 from kernelbench import simulate
 from kernelbench.compare import CHUNK, TOLERANCE, Fingerprint
+from kernelbench.modes import Mode
 from kernelbench.wire import dense, leaves, place
 
 LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
@@ -198,7 +199,7 @@ class Launches:
         return sorted(found)
 
 
-class Library(TorchDispatchMode):
+class Library(Mode):
     """While active, `launches` sees what the operators of a library compute, as that may be all that a kernel writes again: whichever way it
     got there. Memory that is only filled or viewed is nothing computed."""
 

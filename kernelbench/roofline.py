@@ -7,15 +7,15 @@ large matmul in the precision in force; of the simulated device, its own figures
 """
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
+from kernelbench.modes import Mode
 from kernelbench.reference import PRECISIONS, Reference, nbytes
 from kernelbench.simulate import DEVICES
 
 
-class Flops(TorchDispatchMode):
-    """Counts those of the operators that run inside it. Used in the reference's contestant: its first use in a process takes seconds."""
+class Flops(Mode):
+    """Counts those of the operators that run inside it. Used in the reference's contestant."""
 
     total = 0
 

@@ -6,8 +6,9 @@ import weakref
 from dataclasses import dataclass
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from kernelbench.modes import Mode
 
 
 @dataclass(eq=False)
@@ -49,7 +50,7 @@ def starved(error: Exception) -> bool:
     return "out of memory" in str(error).lower()
 
 
-class Live(TorchDispatchMode):
+class Live(Mode):
     """Counts the bytes of what operators make while it is active, as long as that lives: `most` at once. On the meta device it costs no memory to
     know; what operators take within (a library's workspace) is not seen."""
 

@@ -23,6 +23,7 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from kernelbench import channel, driver, interpret, language, launches, simulate, wire
+from kernelbench.modes import Mode
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -161,7 +162,7 @@ _FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 _INTEGERS = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
-class Poison(TorchDispatchMode):
+class Poison(Mode):
     """While active, uninitialised memory holds finite random values: what is left there from before, or the zeros of fresh memory, help nobody."""
 
     def __init__(self, device: str):

@@ -43,6 +43,7 @@ from kernelbench import driver, interpret
 from kernelbench.costs import free, record, torch_traffic
 from kernelbench.interpret import IllegalAccess, Traffic, Unsupported, refuse
 from kernelbench.language import NotTriton
+from kernelbench.modes import Mode
 from kernelbench.wire import dense
 
 __all__ = ["DEVICES", "Device", "IllegalAccess", "Launch", "Meter", "Unsupported", "install"]
@@ -183,7 +184,7 @@ def _bench(
     return [ms for _ in quantiles] if quantiles else ms
 
 
-class Meter(TorchDispatchMode):
+class Meter(Mode):
     """Times all torch ops and Triton launches inside it, as on `device`. Not reentrant.
 
     kernels: name, ms, launches, own (the @triton.jit function lives in the file `own_file`) of each distinct kernel, in order of appearance."""
