@@ -252,7 +252,8 @@ def remains(mark: str, temporary: str) -> dict:
         "threads": threading.active_count(),
         "file descriptors": len(os.listdir("/proc/self/fd")),
         "temporary folders": sorted(os.listdir(temporary)),
-        "shared memory": sorted(n for n in os.listdir("/dev/shm") if not n.startswith(STRAY)),
+        # but for what Python's multiprocessing makes, here or in somebody else's process
+        "shared memory": sorted(n for n in os.listdir("/dev/shm") if not n.startswith((STRAY, "sem.mp-"))),
         "GPU memory, MiB": sum(map(int, smi.stdout.split())) if smi.returncode == 0 else None,
     }
 

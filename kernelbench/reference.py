@@ -253,9 +253,10 @@ class Reference:
         return 8 * self.need() > self.memory
 
     def fit(self):
-        if self.need() > self.memory:
+        """Fault where there is not even room for what a forward takes between inputs and outputs on one side."""
+        if (least := self.need() - self.scratch) > self.memory:
             here = "this GPU" if self.device == "cuda" else "this machine"
-            text = f"needs {self.need() / 2**30:.1f} GiB, {here} has {self.memory / 2**30:.1f}"
+            text = f"needs {least / 2**30:.1f} GiB, {here} has {self.memory / 2**30:.1f}"
             raise Fault(f"the task {self.task.name} {text}")
 
     def inputs(self, *name, how: str | None = None):

@@ -33,7 +33,7 @@ _FUNCTIONS = (
     type,
 )
 _TORCHS = ("aten/", "prim/", "prims/")  # names of operators with an implementation in Python: library/operator/device
-_USED = "manual_seed device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad default_generator"  # of torch, around a forward
+_USED = "device frombuffer empty zeros zeros_like as_tensor where randn randint from_numpy no_grad default_generator"  # of torch, around a forward
 _FIXED = (tuple, frozenset)  # tables, which are sealed like functions
 _MUTABLE = {"around"}  # names that change by themselves
 

@@ -73,6 +73,16 @@ def judged(request, tmp_path_factory):
     reference = Reference(TASK, request.param, b"key")
 
     def clock(code: str, entry: str = "ModelNew") -> list[float]:
+        """Without a GPU the clock is that of a machine on which other tests run: who is accused once may be honest, who is four times is not."""
+        for _ in range(3 if request.param == "cpu" else 0):
+            try:
+                return clocked(code, entry)
+            except Stop as stop:
+                if stop.hack != "clock":
+                    raise
+        return clocked(code, entry)
+
+    def clocked(code: str, entry: str) -> list[float]:
         with Contest(referee, str(tmp_path_factory.mktemp("contest")), code, entry) as contest:
             contest.timer.calibrates = entry == "Model"
             contest.load()

@@ -236,7 +236,7 @@ def test_two_ranks_equal_one(tmp_path):
     with contextlib.closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    mp.spawn(sharded_worker, (port, tmp_path), nprocs=2)
+    mp.start_processes(sharded_worker, (port, tmp_path), nprocs=2, start_method="forkserver")  # see ranks.py
     for tied in (True, False):
         outcomes = [torch.load(tmp_path / f"{tied} {rank}") for rank in (0, 1)]
         policy = small(tied)

@@ -504,7 +504,7 @@ def test_descendants_end_without_a_pid_namespace(no_namespaces, ending, status):
             if generation % 2 and fork():
                 leave(0)
             execv("/bin/sleep", ["sleep", "{SLEEPER}"])
-    time.sleep(0.5)
+    time.sleep(2)
     leave(7) if "{ending}" == "dies" else time.sleep(1000 if "{ending}" == "hangs" else 0)
     """
     seen, over = [], threading.Event()

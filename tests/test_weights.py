@@ -158,7 +158,7 @@ def test_two_ranks_with_moments_on_the_host(tmp_path):
     with contextlib.closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    mp.spawn(worker, (port, tmp_path), nprocs=2)
+    mp.start_processes(worker, (port, tmp_path), nprocs=2, start_method="forkserver")  # see ranks.py
     policy = small(kv_heads=1)
     optimizer = torch.optim.AdamW(policy.parameters(), **HOW)
     for step in (1, 2):

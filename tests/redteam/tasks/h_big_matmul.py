@@ -2,7 +2,7 @@ import torch
 import torch.nn as nn
 
 m, n, k = 1000, 1100, 900
-SMALL = {"m": 200, "n": 210, "k": 180}
+SMALL = {"m": 100, "n": 110, "k": 90}
 
 
 class Model(nn.Module):

@@ -14,8 +14,8 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randint(0, 2, (128, 256)).float() * 2 - 1]
+    return [torch.randint(0, 2, (64, 128)).float() * 2 - 1]
 
 
 def get_init_inputs():
-    return [256, 64]
+    return [128, 32]

@@ -9,7 +9,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(12, 64)]
+    return [torch.randn(5, 64)]
 
 
 def get_init_inputs():

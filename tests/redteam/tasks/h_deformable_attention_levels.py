@@ -26,9 +26,9 @@ class Model(nn.Module):
 
 def get_inputs():
     return [
-        torch.randn(2, 80, 2, 16),
-        torch.rand(2, 8, 2, 2, 4, 2),
-        torch.softmax(torch.randn(2, 8, 2, 8), -1).view(2, 8, 2, 2, 4),
+        torch.randn(1, 80, 2, 8),
+        torch.rand(1, 3, 2, 2, 4, 2),
+        torch.softmax(torch.randn(1, 3, 2, 8), -1).view(1, 3, 2, 2, 4),
     ]
 
 

@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(8, 60, 256), torch.randn(60)]
+    return [torch.randn(4, 30, 128), torch.randn(30)]
 
 
 def get_init_inputs():

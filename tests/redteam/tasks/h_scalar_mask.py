@@ -15,7 +15,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randint(-5, 50, (300,)), torch.randn(300)]
+    return [torch.randint(-5, 50, (120,)), torch.randn(120)]
 
 
 def get_init_inputs():

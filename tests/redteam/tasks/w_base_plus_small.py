@@ -3,7 +3,7 @@ import torch.nn as nn
 
 rows = 4096
 cols = 2048
-SMALL = {"rows": 12, "cols": 200}
+SMALL = {"rows": 6, "cols": 96}
 
 
 class Model(nn.Module):
