@@ -16,6 +16,7 @@ from kernelbench.contest import Contest
 from kernelbench.process import Fault, Stop
 from kernelbench.reference import Reference, moves
 from kernelbench.roofline import traffic
+from kernelbench.room import starved
 from kernelbench.timer import middle
 
 HEAVY = 1 << 29  # bytes of weights with which a reference's process does not wait for the next candidate
@@ -34,9 +35,9 @@ class Baseline:
         self.residents: OrderedDict[str, tuple[contextlib.ExitStack, Contest]] = OrderedDict()  # by the task's key
 
     def settle(self, reference: Reference, anew: bool = False):
-        """Time the reference unless that is done. Fault where it cannot be."""
+        """Time the reference unless that is done. Fault where it cannot be; where memory was short, it is tried again each time."""
         with reference.timing_lock:
-            if reference.timing is None or anew:
+            if reference.timing is None or anew or (isinstance(reference.timing, str) and starved(reference.timing)):
                 self._time(reference)
             if isinstance(reference.timing, str):
                 raise Fault(reference.timing)

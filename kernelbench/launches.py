@@ -20,6 +20,7 @@ from kernelbench.modes import Mode
 from kernelbench.wire import dense, leaves, place
 
 LARGE = {"cpu": math.inf, "cuda": 1 << 30}  # bytes
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 LIBRARY = 1 << 30  # bytes of a forward's results of libraries that are remembered
 
 
@@ -209,7 +210,7 @@ class Library(Mode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        given = {place(t) for t in _tensors([*args, *(kwargs or {}).values()])}  # parameters too
+        given = {place(t) for t in _tensors([*args, *(kwargs or {}).values()]) if type(t) in PLAIN}
         if given and func._schema.name.partition("::")[2].rstrip("_") not in FILLS:
             for t in leaves([out]):
                 if t.numel() and t.layout == torch.strided and (func._schema.is_mutable or place(t) not in given):
@@ -260,7 +261,7 @@ def _version(t: torch.Tensor) -> int | None:
 
 def _plain(t: torch.Tensor) -> torch.Tensor:
     """t without the methods of a class of the candidate's, which would run whenever they are asked."""
-    if type(t) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+    if type(t) in PLAIN:
         return t
     with torch._C.DisableTorchFunctionSubclass():
         return torch._C.TensorBase.detach(t)

@@ -45,7 +45,7 @@ class Room:
                 self.condition.notify_all()
 
 
-def starved(error: Exception) -> bool:
+def starved(error: Exception | str) -> bool:
     """Whether memory was short, by what the driver or torch says, here or in a contestant."""
     return "out of memory" in str(error).lower()
 

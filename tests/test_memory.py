@@ -186,7 +186,7 @@ def test_who_lacks_memory_beside_others_is_judged_again_alone(referee, monkeypat
     def judge(verdict, reference, code, folder):
         calls.append(referee.room.used)
         if len(calls) < 2:
-            reference.timing = text if isinstance(error, Fault) else None
+            reference.timing = text if isinstance(error, Fault) else None  # which is no last word
             raise error
         real(verdict, reference, code, folder)
 
