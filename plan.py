@@ -165,12 +165,12 @@ def estimate(shape: Shape, setup: Setup) -> Plan:
     room = setup.memory - MARGIN - sum(update.values())
     keep = levels(shape, room // max(1, tokens), c)
     update["kept activations"] = sum(shape.kept(level, c) for level in keep) * tokens
-    if gathered := keep == [PRODUCTS] * shape.layers and room - update["kept activations"] >= copy:
-        update["gathered weights"] = copy
     head = shape.vocabulary * shape.hidden
     at_end = head * ((3 if shape.tied else 4) * c + 8 + 4 // w)  # embedding and head are reduced last
-    end = at_end - update["a layer and the head at work"] - update["kept activations"]
-    update["a layer and the head at work"] += max(0, end)
+    more = max(0, at_end - update["a layer and the head at work"] - update["kept activations"])
+    update["a layer and the head at work"] += more
+    if gathered := keep == [PRODUCTS] * shape.layers and room - more - update["kept activations"] >= copy:
+        update["gathered weights"] = copy
     return Plan(sampling, update, keep, gathered, sequences, first_dtype, host)
 
 

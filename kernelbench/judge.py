@@ -315,7 +315,7 @@ class Referee:
         made, takes = outputs + reference.scratch, reference.need()
         if self.device == "cuda":
             takes += int(2 * min(self.block, self.options.calls * (inputs + outputs)))
-            takes += 0 if reference.timing else takes // 2 + UNMEASURED
+            takes += 0 if isinstance(reference.timing, dict) else takes // 2 + UNMEASURED
         return takes + (0 if self.options.any_code else inputs + 2 * made + min(LIBRARY, made))
 
     def _weights(self) -> int:

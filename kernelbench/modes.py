@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Mode(TorchDispatchMode):
-    """A TorchDispatchMode whose code Dynamo leaves alone once it is there."""
+    """A TorchDispatchMode whose `__torch_dispatch__` Dynamo leaves alone once it is there (the line around it, which calls it, it may compile)."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:  # what TorchDispatchMode asks before it wraps a class

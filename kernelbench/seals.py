@@ -22,7 +22,7 @@ from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from kernelbench import channel, driver, interpret, language, launches, simulate, wire
+from kernelbench import channel, driver, interpret, language, launches, modes, simulate, wire
 from kernelbench.modes import Mode
 
 _FUNCTIONS = (
@@ -89,6 +89,9 @@ def seal(*places):
         torch._C._autograd,
         _python_dispatch,
         TorchDispatchMode,
+        modes,
+        Mode,
+        Poison,
         torch.overrides,
         torch.overrides.TorchFunctionMode,
         torch._ops.OpOverload,
@@ -102,7 +105,7 @@ def seal(*places):
         if isinstance(value, (*_FUNCTIONS, *_FIXED, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
     known += [(torch, vars(torch), name, vars(torch)[name], None) for name in _USED.split()]
-    modes, threads, hooks, figures, kernels = (
+    active, threads, hooks, figures, kernels = (
         _modes(),
         set(sys._current_frames()),
         _hooks(),
@@ -126,7 +129,7 @@ def seal(*places):
             return "what the interpreter calls by itself (profile and trace functions, handlers of signals)"
         if any(not _of_torch(frame) for ident, frame in sys._current_frames().items() if ident not in threads):
             return "what runs beside the forward (a thread that goes on after it)"
-        return "a mode of torch" if _modes() != modes else None
+        return "a mode of torch" if _modes() != active else None
 
     return changed
 

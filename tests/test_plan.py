@@ -95,6 +95,8 @@ def test_weights_stay_gathered_where_there_is_room_beside_all_products():
     less = fit(of_8b, replace(setup, memory=setup.memory - 8 * GIB))
     assert not less.gathered and less.keep == p.keep == [PRODUCTS] * 36
     assert not fit(BIG, H200).gathered
+    for memory in range(77, 139):  # never at the price of a run that fits
+        fit(of_8b, replace(setup, micro_tokens=1024, context=1024, memory=memory * GIB))
 
 
 def test_refusals_name_what_would_fit():
