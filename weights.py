@@ -2,7 +2,7 @@
 
 On each GPU a step holds, of the P parameters of the model over W GPUs: the fp32 master P/W, which is what is trained and saved; in the
 update the fp32 gradients P/W and, in fp32 or with --offload in host memory, the two moments; while sampling a whole copy in half
-precision. Layers are gathered in half precision, one ahead of the other, where they compute.
+precision. Layers are gathered in half precision, one ahead of the other, where they compute, and stay so where `shard` is told to.
 """
 
 import copy

@@ -46,12 +46,9 @@ from kernelbench.wire import ARENA, Shared
 STATUSES = tuple("correct no_code compile_error runtime_error wrong hack timeout unsupported gym_error".split())
 
 
-RESIDENT = (
-    1 << 30
-)  # bytes of GPU memory that a reference's process takes while it waits, its weights (baseline.py) included
-UNMEASURED = (
-    1 << 30
-)  # bytes beyond what operators give back, by a guess: libraries' workspaces, until the reference has run
+# bytes of GPU memory: of a reference's process while it waits, its weights (baseline.py) included; and, by a guess, of libraries' workspaces
+# beyond what operators give back, until the reference has run
+RESIDENT, UNMEASURED = 1 << 30, 1 << 30
 
 
 @dataclass

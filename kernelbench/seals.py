@@ -38,10 +38,9 @@ _FIXED = (tuple, frozenset)  # tables, which are sealed like functions
 _MUTABLE = {"around"}  # names that change by themselves
 
 
-def seal(*places):
-    """A function that names the first thing that has changed since: functions, methods and classes of `places` and of what else carries
-    messages, times and tensors, hooks of the interpreter, modes of torch. None while all is as it was."""
-    places = [
+def _carriers() -> list:
+    """What carries messages, times and tensors."""
+    return [
         json,
         json.encoder,
         json.decoder,
@@ -58,9 +57,6 @@ def seal(*places):
         contextlib,
         contextlib.ExitStack,
         contextlib._BaseExitStack,
-        *places,
-    ]
-    places += [
         wire,
         channel,
         channel.Channel,
@@ -77,8 +73,6 @@ def seal(*places):
         launches,
         launches.Launches,
         launches.watch,
-    ]
-    places += [
         DeviceContext,
         torch.Tensor,
         torch.nn.Module,
@@ -98,9 +92,13 @@ def seal(*places):
         torch._ops.OpOverloadPacket,
     ]
 
+
+def seal(*places):
+    """A function that names the first thing that has changed since: functions, methods and classes of `places` and of what else carries
+    messages, times and tensors, hooks of the interpreter, modes of torch. None while all is as it was."""
     known = [
         (place, vars(place), name, value, getattr(value, "__code__", None))
-        for place in places
+        for place in [*_carriers(), *places]
         for name, value in vars(place).items()
         if isinstance(value, (*_FUNCTIONS, *_FIXED, property, staticmethod, classmethod)) and name not in _MUTABLE
     ]
